@@ -1,0 +1,5 @@
+import sys
+
+from seatrial.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,67 @@
+"""The command `seatrial`: finds the verb, runs it, and turns errors into one message and an exit code.
+
+A verb is a module of this folder with `add_arguments(parser)` and `run(args) -> int`. It is imported only when
+it was asked for, and imports what it works with inside `run`, so that `--help` answers at once.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from seatrial import __version__
+from seatrial.errors import SeatrialError
+
+VERBS = {
+    "doctor": "what this machine has and lacks, each finding with its cure",
+    "setup": "make the isolated environment of a part: engine, train or bench",
+    "models": "models without a hub: get smollm2, make tiny",
+    "serve": "serve a model on vLLM from one config, with replicas and adapters",
+    "adapters": "list, load, unload and check LoRA adapters on a live server",
+    "endpoints": "check every endpoint of a pool of servers",
+    "stub": "an engine stand-in that speaks vLLM's HTTP",
+    "demo": "serve a small model, load an adapter into it, compare, unload, stop",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(
+        prog="seatrial",
+        description="Serve, route, benchmark, fine-tune and measure small language models as agents.",
+    )
+    parser.add_argument("--version", action="version", version=f"seatrial {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    asked = next((word for word in arguments if not word.startswith("-")), None)
+    for name, summary in VERBS.items():
+        verb = verbs.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        if name == asked:
+            module = importlib.import_module(f"seatrial.cli.{name}")
+            module.add_arguments(verb)
+            verb.set_defaults(run=module.run)
+    args = parser.parse_args(arguments)
+    try:
+        return int(args.run(args))
+    except SeatrialError as error:
+        print_error(error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("seatrial: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader (`| head`) has gone: point stdout elsewhere, or the interpreter's last flush complains.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def print_error(error: SeatrialError) -> None:
+    if error.detail:
+        print(error.detail.rstrip(), file=sys.stderr)
+    print(f"seatrial: {error.message}", file=sys.stderr)
+    if error.cure:
+        print(f"  cure: {error.cure}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
