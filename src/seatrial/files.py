@@ -49,8 +49,8 @@ def sha256_of(path: Path) -> str:
             if not any(part.startswith(".") for part in relative.parts):
                 whole.update(f"{relative.as_posix()}\0{sha256_of(file)}\n".encode())
         return whole.hexdigest()
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def home() -> Path:

@@ -1,7 +1,7 @@
 """The command `seatrial`: finds the verb, runs it, and turns errors into one message and an exit code.
 
-A verb is a module of this folder with `add_arguments(parser)` and `run(args) -> int`. It is imported only when
-it was asked for, and imports what it works with inside `run`, so that `--help` answers at once.
+A verb is a module of this folder with `add_arguments(parser)` and `run(args) -> int`. It is imported only
+when it was asked for, and imports what it works with inside `run`, so that `--help` answers at once.
 """
 
 import argparse

@@ -1,0 +1,1 @@
+"""pydantic models of the YAML and JSON files users write."""

@@ -1,0 +1,88 @@
+"""Reading a configuration file into its model, with errors that name the place and the nearest known key."""
+
+import difflib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from seatrial.errors import ConfigError
+
+
+class Config(BaseModel):
+    """Base of every configuration: unknown keys are refused, the docstring under a field describes it."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, frozen=True)
+
+
+Model = TypeVar("Model", bound=Config)
+
+
+def read_mapping(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML or JSON file."""
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        raise ConfigError(f"no such file: {path}", cure="check the path given with --config") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {path}: {error}") from None
+    try:
+        value = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}:{error.lineno}: broken JSON: {error.msg}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise ConfigError(f"{place}: broken YAML: {getattr(error, 'problem', None) or error}") from None
+    if not isinstance(value, dict):
+        raise ConfigError(f"{path} holds {_kind(value)} where a mapping of keys to values belongs")
+    return value
+
+
+def validated(model: type[Model], value: Mapping[str, Any], source: str) -> Model:
+    """`value` as `model`; the first thing wrong with it becomes the message."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise ConfigError(f"{source}: {_first_fault(model, error)}") from None
+
+
+def nearest(word: str, known: list[str]) -> str:
+    """A hint that names the known word nearest to `word`, or all of them when none is near."""
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(sorted(known))}"
+
+
+def _first_fault(model: type[Config], error: ValidationError) -> str:
+    faults = error.errors()
+    fault = faults[0]
+    place = ".".join(str(part) for part in fault["loc"])
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    match fault["type"]:
+        case "extra_forbidden":
+            known = _keys_at(model, fault["loc"][:-1])
+            return f"unknown key '{place}': {nearest(str(fault['loc'][-1]), known)}{more}"
+        case "missing":
+            return f"the key '{place}' is missing{more}"
+        case "value_error":
+            reason = fault["msg"].removeprefix("Value error, ")
+            return f"{place}: {reason}{more}" if place else f"{reason}{more}"
+        case _:
+            return f"{place}: {fault['msg']}, not {fault['input']!r}{more}"
+
+
+def _keys_at(model: type[Config], place: tuple[int | str, ...]) -> list[str]:
+    for part in place:
+        field = model.model_fields.get(str(part))
+        inner = field.annotation if field else None
+        if not (isinstance(inner, type) and issubclass(inner, Config)):
+            return []
+        model = inner
+    return list(model.model_fields)
+
+
+def _kind(value: Any) -> str:
+    return "nothing" if value is None else "a list" if isinstance(value, list) else f"{value!r}"

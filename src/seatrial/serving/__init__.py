@@ -1,0 +1,1 @@
+"""Engines and their environments, vLLM processes, replicas and endpoints, LoRA adapters."""

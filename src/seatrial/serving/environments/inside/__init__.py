@@ -1,0 +1,1 @@
+"""Scripts that run inside an environment, by path, with that environment's interpreter."""

@@ -1,0 +1,151 @@
+"""From a configuration to what will be started: everything that can be wrong is found here, before a process is."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from seatrial.config.serve import ServeConfig
+from seatrial.errors import ConfigError
+from seatrial.serving.adapters.adapter import Adapter
+from seatrial.serving.adapters.gate import Base, adapter_directory, inspect, refuse_failures
+from seatrial.serving.adapters.store import store
+from seatrial.serving.container import containerized, mounted
+from seatrial.serving.engine import Engine, find_engine
+from seatrial.serving.hardware import gpus
+from seatrial.serving.launch import Launch, engine_arguments, engine_environment, lora_rank
+from seatrial.serving.models.catalog import resolve_model
+from seatrial.serving.ports import require_free
+from seatrial.serving.variables import masked
+
+NEEDED_SECRETS = ("HF_TOKEN", "VLLM_API_KEY")
+"""What an engine may have of the user's secrets: the hub's token and its own key."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    config: ServeConfig
+    model: str
+    """What the engine is given: a directory or a hub id."""
+    engine: Engine
+    launches: list[Launch]
+    max_lora_rank: int | None
+
+    @property
+    def urls(self) -> list[str]:
+        host = "127.0.0.1" if self.config.host in ("0.0.0.0", "::") else self.config.host  # noqa: S104
+        host = f"[{host}]" if ":" in host else host
+        return [f"http://{host}:{port}" for port in self.config.ports]
+
+    def resolved(self) -> dict[str, Any]:
+        """The configuration as it will be used, for `--json` and `run.json`; secrets hidden."""
+        shown = self.config.model_dump(mode="json") | {"environment": masked(self.config.environment)}
+        return shown | {
+            "model": self.model,
+            "max_lora_rank": self.max_lora_rank,
+            "device": "cpu" if self.engine.cpu else "cuda",
+            "urls": self.urls,
+            "commands": [launch.shown() for launch in self.launches],
+        }
+
+
+def make_plan(config: ServeConfig, say: Callable[[str], None], *, dry: bool = False) -> Plan:
+    """Resolve model, adapters, engine and GPUs. A dry plan needs none of them to be on this machine."""
+    docker = config.runtime == "docker"
+    engine = find_engine(config.engine, installed=not (dry or docker))
+    model = resolve_model(config.model_id, say, make=not dry)
+    adapters, rank = resolve_adapters(config, model, dry=dry)
+    assigned = assign_gpus(config, available_gpus(), dry=dry) if not engine.cpu else [[]] * config.replicas
+    if not dry:
+        require_free(config.host, config.ports)
+    launches = [
+        _launch(config, engine, model, adapters, rank, index, assigned[index])
+        for index in range(config.replicas)
+    ]
+    return Plan(config, model, engine, launches, lora_rank(config, rank) if config.lora else None)
+
+
+def resolve_adapters(config: ServeConfig, model: str, *, dry: bool) -> tuple[dict[str, str], int | None]:
+    """Where each adapter lies, after the gate has seen it, and the largest rank among them.
+
+    A dry plan takes what it cannot find here, such as a hub id without a network, as it is written.
+    """
+    adapters: dict[str, str] = {}
+    ranks: list[int] = []
+    for name, source in config.lora_modules.items():
+        if dry and not Path(source).expanduser().exists():
+            adapters[name] = source
+            continue
+        adapter = Adapter.read(adapter_directory(source))
+        refuse_failures(adapter, inspect(adapter, Base(model, config.max_lora_rank)))
+        adapters[name] = str(adapter.directory)
+        ranks.append(adapter.rank)
+    return adapters, max(ranks, default=None)
+
+
+def available_gpus() -> list[int]:
+    """The GPUs this process may use: those present, less what CUDA_VISIBLE_DEVICES hides."""
+    present = [gpu.index for gpu in gpus()]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return present
+    return [int(word) for word in visible.split(",") if word.strip().isdigit() and int(word) in present]
+
+
+def assign_gpus(config: ServeConfig, available: Sequence[int], *, dry: bool = False) -> list[list[int]]:
+    """The GPUs of each replica, `tensor_parallel_size` of them, none given twice."""
+    size = config.tensor_parallel_size
+    needed = size * config.replicas
+    if len(available) < needed:
+        if not dry:
+            raise ConfigError(
+                f"{config.replicas} replicas of tensor_parallel_size {size} need {needed} GPUs, and there are"
+                f" {len(available)}",
+                cure="lower replicas or tensor_parallel_size, or widen CUDA_VISIBLE_DEVICES",
+            )
+        available = range(needed)
+    return [list(available[start : start + size]) for start in range(0, needed, size)]
+
+
+def default_cpu_kv_gib(replicas: int) -> int:
+    """An eighth of the machine's memory, shared among replicas, between 1 and 8 GiB each."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    return max(1, min(8, int(memory / 8 / replicas)))
+
+
+def _launch(
+    config: ServeConfig,
+    engine: Engine,
+    model: str,
+    adapters: dict[str, str],
+    rank: int | None,
+    index: int,
+    assigned: list[int],
+) -> Launch:
+    port = config.ports[index]
+    variables = engine_environment(
+        config, gpus=assigned, cpu=engine.cpu, cpu_kv_gib=default_cpu_kv_gib(config.replicas)
+    )
+    if config.runtime == "process":
+        arguments = engine_arguments(
+            config, model=model, port=port, adapters=adapters, adapter_rank=rank, cpu=engine.cpu
+        )
+        return Launch([*engine.command(), *arguments], variables)
+    inner_model, inner_adapters, mounts = mounted(model, adapters)
+    arguments = engine_arguments(
+        config, model=inner_model, port=port, adapters=inner_adapters, adapter_rank=rank, cpu=engine.cpu
+    )
+    hub_cache = Path(os.environ.get("HF_HOME") or "~/.cache/huggingface").expanduser()
+    return containerized(
+        config,
+        arguments,
+        variables,
+        name=f"seatrial-{port}",
+        port=port,
+        gpus=assigned,
+        mounts=mounts,
+        hub_cache=hub_cache,
+        store=store(),
+        secrets=[name for name in NEEDED_SECRETS if name in os.environ],
+    )

@@ -1,0 +1,1 @@
+"""What the stand-in says: tokens, the chat template, scripted and made-up answers."""

@@ -1,0 +1,1 @@
+"""The face of vLLM: requests read and refused, answers shaped and streamed."""
