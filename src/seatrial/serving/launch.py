@@ -79,13 +79,15 @@ def engine_arguments(
 
 
 def engine_environment(
-    config: ServeConfig, *, gpus: Sequence[int], cpu: bool, cpu_kv_gib: int
+    config: ServeConfig, *, gpus: Sequence[int], cpu: bool, cpu_kv_gib: int, python_path: str
 ) -> dict[str, str]:
     """The variables an engine gets beyond the user's own."""
     variables = {"PYTHONUNBUFFERED": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
     if config.lora:
         variables["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "True"
     if cpu:
+        # Where our plugin is found, which keeps adapters out of the base's answers on a CPU.
+        variables["PYTHONPATH"] = python_path
         variables["VLLM_CPU_KVCACHE_SPACE"] = str(config.cpu_kv_cache_gib or cpu_kv_gib)
     elif gpus:
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))

@@ -13,6 +13,7 @@ from seatrial.serving.adapters.gate import Base, adapter_directory, inspect, ref
 from seatrial.serving.adapters.store import store
 from seatrial.serving.container import containerized, mounted
 from seatrial.serving.engine import Engine, find_engine
+from seatrial.serving.environments.environment import package_path
 from seatrial.serving.hardware import gpus
 from seatrial.serving.launch import Launch, engine_arguments, engine_environment, lora_rank
 from seatrial.serving.models.catalog import resolve_model
@@ -125,7 +126,11 @@ def _launch(
 ) -> Launch:
     port = config.ports[index]
     variables = engine_environment(
-        config, gpus=assigned, cpu=engine.cpu, cpu_kv_gib=default_cpu_kv_gib(config.replicas)
+        config,
+        gpus=assigned,
+        cpu=engine.cpu,
+        cpu_kv_gib=default_cpu_kv_gib(config.replicas),
+        python_path=os.pathsep.join(filter(None, [str(package_path()), os.environ.get("PYTHONPATH")])),
     )
     if config.runtime == "process":
         arguments = engine_arguments(

@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +9,9 @@ import seatrial
 from seatrial import files
 from seatrial.errors import MissingPart
 from seatrial.serving.environments.record import Record
+
+VLLM_PLUGIN = "seatrial.serving.vllm_plugin:register"
+"""As pyproject.toml declares it, for an engine that runs in the interpreter we are installed in."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +64,19 @@ class Environment:
 def package_path() -> Path:
     """A directory that holds this very package and nothing else, to be put on another interpreter's path.
 
-    Our own site-packages would bring along packages built for another Python.
+    Our own site-packages would bring along packages built for another Python. Beside the package lies the
+    metadata that makes vLLM find our plugin in it.
     """
     package = Path(seatrial.__file__).resolve().parent
-    key = hashlib.sha256(os.fsencode(package)).hexdigest()[:16]
+    key = hashlib.sha256(f"{package}\0{seatrial.__version__}".encode()).hexdigest()[:16]
     folder = files.home() / "package" / key
     link = folder / "seatrial"
-    folder.mkdir(parents=True, exist_ok=True)
+    metadata = folder / f"seatrial-{seatrial.__version__}.dist-info"
+    metadata.mkdir(parents=True, exist_ok=True)
+    files.write_whole(
+        metadata / "METADATA", f"Metadata-Version: 2.1\nName: seatrial\nVersion: {seatrial.__version__}\n"
+    )
+    files.write_whole(metadata / "entry_points.txt", f"[vllm.general_plugins]\nseatrial = {VLLM_PLUGIN}\n")
     # The folder's name says where the link points, so whoever made it first made the right one.
     with contextlib.suppress(FileExistsError):
         link.symlink_to(package, target_is_directory=True)

@@ -1,0 +1,1 @@
+"""The closed loop: baseline, train, gate, load, re-measure, decide."""
