@@ -29,8 +29,10 @@ class InferenceParameters(Config):
 
 
 class EngineChoice(Config):
-    """Which interpreter runs vLLM, and on what."""
+    """What serves the model, which interpreter runs it, and on what device."""
 
+    name: Literal["vllm", "stub"] = "vllm"
+    """`stub` is the stand-in that speaks vLLM's HTTP and answers by script, to try a configuration out."""
     python: Path | None = None
     """One that can import vLLM. Default: this one if it can, else what `seatrial setup engine` made."""
     device: Literal["auto", "cuda", "cpu"] = "auto"
@@ -130,6 +132,10 @@ class ServeConfig(Config):
             field = name.strip("-").replace("-", "_")
             if field in type(self).model_fields or field == "model":
                 raise ValueError(f"extra_args: '{name}' is a key of its own, '{field}': set it there")
+            if field == "api_key":
+                raise ValueError(
+                    "extra_args: set VLLM_API_KEY in the environment instead: command lines are public"
+                )
         return self
 
     @property

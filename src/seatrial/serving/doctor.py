@@ -13,7 +13,7 @@ from seatrial.config.serve import ServeConfig
 from seatrial.files import home
 from seatrial.serving.environments.environment import Environment
 from seatrial.serving.hardware import Gpu, gpus
-from seatrial.serving.limits import COMFORTABLE
+from seatrial.serving.limits import COMFORTABLE, LOW
 from seatrial.serving.model_size import weight_bytes
 from seatrial.serving.variables import is_secret
 
@@ -116,18 +116,16 @@ def _namespaces() -> Finding:
 
 def open_files(limits: tuple[int, int]) -> Finding:
     soft, hard = limits
-    if hard != resource.RLIM_INFINITY and hard < COMFORTABLE and os.geteuid() != 0:
+    if hard != resource.RLIM_INFINITY and hard < LOW:
         return Finding(
             "open files",
             "warning",
             f"at most {hard}: many clients at a time will fail with 'Too many open files'",
             f"as root: ulimit -Hn {COMFORTABLE}, or LimitNOFILE= in the systemd unit",
         )
-    if soft < COMFORTABLE:
+    if soft != resource.RLIM_INFINITY and soft < LOW:
         text = f"{soft} (our own commands raise it by themselves; other programs do not)"
-        return Finding(
-            "open files", "note", text, f"ulimit -n {COMFORTABLE if hard >= COMFORTABLE else hard}"
-        )
+        return Finding("open files", "note", text, f"ulimit -n {min(hard, COMFORTABLE)}")
     return Finding("open files", "ok", f"{soft}")
 
 

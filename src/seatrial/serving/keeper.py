@@ -3,11 +3,11 @@
     keeper.py GRACE_SECONDS CLEAN_JSON COMMAND...
 
 It runs COMMAND in a session of its own and waits. When its standard input closes (the supervisor died, even
-by kill -9) or SIGTERM comes, it asks the engine to stop, waits GRACE_SECONDS, then kills every descendant that
-is left: as a child subreaper it inherits those that the engine itself orphaned. When the engine ends by itself
-it clears up in the same way. CLEAN_JSON is a command (a list, possibly empty) that removes what processes
-cannot hold, such as a container; it runs before the engine and after. The exit code is the engine's, or
-128 + signal.
+by kill -9) or SIGTERM comes, it asks the engine to stop, waits GRACE_SECONDS (less when the supervisor is dead
+and nobody waits), then kills every descendant that is left: as a child subreaper it inherits those that the
+engine itself orphaned. When the engine ends by itself it clears up in the same way. CLEAN_JSON is a command (a
+list, possibly empty) that removes what processes cannot hold, such as a container; it runs before the engine
+and after. The exit code is the engine's, or 128 + signal.
 
 Only the standard library, and run by path with `python -I -S`: it must start in milliseconds, cost little
 memory, and need nothing of ours to work.
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 
+ORPHAN_GRACE_SECONDS = 5.0
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -76,11 +77,11 @@ def main() -> int:
     signal.set_wakeup_fd(wake_write)
     stopping: list[float] = []
 
-    def stop(*_: object) -> None:
+    def stop(seconds: float) -> None:
         if not stopping:
-            stopping.append(time.monotonic() + grace)
+            stopping.append(time.monotonic() + seconds)
 
-    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGTERM, lambda *_: stop(grace))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     # The kill on the parent's death covers the one case the keeper cannot: its own kill -9.
@@ -104,7 +105,7 @@ def main() -> int:
             os.read(wake_read, 4096)
         if 0 in ready and not os.read(0, 4096):
             watched.remove(0)
-            stop()
+            stop(min(grace, ORPHAN_GRACE_SECONDS))
     for _ in range(100):
         left_over = descendants(os.getpid())
         if not left_over:

@@ -3,6 +3,8 @@
 import resource
 
 COMFORTABLE = 65536
+LOW = 16384
+"""Below this, a few hundred agents with their tools can run out."""
 
 
 def raise_open_files() -> int:
@@ -21,7 +23,7 @@ def raise_open_files() -> int:
 
 
 def open_files_warning(limit: int) -> str | None:
-    if limit >= COMFORTABLE:
+    if limit >= LOW:
         return None
     return (
         f"only {limit} files may be open at once: many clients at a time will fail with 'Too many open files'"
