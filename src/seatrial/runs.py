@@ -34,7 +34,7 @@ class Run:
         self.path = path
         self.record = record
         self._lock = lock
-        self._events = os.open(path / "events.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        self._events = _open_events(path / "events.jsonl")
 
     @classmethod
     def start(
@@ -204,6 +204,15 @@ def without_secrets(words: Sequence[str]) -> list[str]:
         hidden.append("***" if hide_next else f"{flag}=***" if secret and equals else word)
         hide_next = secret and not equals
     return hidden
+
+
+def _open_events(path: Path) -> int:
+    """Open for appending, on a line of its own even if a crash cut the last one short."""
+    events = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    size = os.fstat(events).st_size
+    if size and os.pread(events, 1, size - 1) != b"\n":
+        os.write(events, b"\n")
+    return events
 
 
 def _take_lock(path: Path) -> IO[str]:

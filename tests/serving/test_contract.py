@@ -251,6 +251,11 @@ def test_max_tokens_has_bounds(engine: EngineUnderTest) -> None:
         ("/v1/chat/completions", {"messages": HELLO, "top_logprobs": 2}, "top_logprobs"),
         ("/v1/chat/completions", {"messages": HELLO, "tool_choice": "required"}, "tool_choice"),
         ("/v1/chat/completions", {"messages": []}, None),
+        (
+            "/v1/chat/completions",
+            {"messages": HELLO, "stream": True, "stream_options": 1},
+            "body.stream_options",
+        ),
         ("/v1/chat/completions", [1], "body"),
         ("/v1/completions", {}, "prompt"),
         ("/v1/completions", {"prompt": ""}, "prompt"),

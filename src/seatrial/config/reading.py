@@ -57,7 +57,8 @@ def nearest(word: str, known: list[str]) -> str:
 
 
 def _first_fault(model: type[Config], error: ValidationError) -> str:
-    faults = error.errors()
+    # A misspelt key shows as an unknown one and often as a missing one too: the first tells more.
+    faults = sorted(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
     fault = faults[0]
     place = ".".join(str(part) for part in fault["loc"])
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""

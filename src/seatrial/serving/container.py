@@ -1,28 +1,43 @@
-"""An engine in a container instead of a process: the same launch, wrapped in `docker run`. Pure."""
+"""An engine in a container instead of a process: the same launch, wrapped in `docker run`."""
 
+import csv
+import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from seatrial.config.serve import ServeConfig
 from seatrial.serving.launch import Launch
+from seatrial.serving.variables import is_secret
 
 MODEL = "/seatrial/model"
 ADAPTERS = "/seatrial/adapters"
+PACKAGE = "/seatrial/package"
+"""Where our plugin is mounted for engines that need it."""
 HUB_CACHE = "/root/.cache/huggingface"
 
 
-def mounted(model: str, adapters: Mapping[str, str]) -> tuple[str, dict[str, str], dict[str, str]]:
-    """The model and the adapters as the container sees them, and the mounts that make it so.
+def container_name(port: int) -> str:
+    return f"seatrial-{port}"
+
+
+def mounted(
+    model: str, adapters: Mapping[str, str], hub_cache: Path
+) -> tuple[str, dict[str, str], dict[str, str]]:
+    """The model and the adapters as the container sees them, and the mounts (inside to outside) that make it so.
 
     What is a directory here is mounted; a hub id is left for the engine to fetch.
     """
     mounts: dict[str, str] = {}
 
     def inside(source: str, target: str) -> str:
-        if not Path(source).is_dir():
+        directory = Path(source)
+        if not directory.is_dir():
             return source
-        mounts[source] = target
+        if directory.is_relative_to(hub_cache):
+            # Its files are links to others of the cache, so it is of use only within the whole.
+            return f"{HUB_CACHE}/{directory.relative_to(hub_cache)}"
+        mounts[target] = source
         return target
 
     model = inside(model, MODEL)
@@ -34,7 +49,6 @@ def containerized(
     arguments: Sequence[str],
     variables: Mapping[str, str],
     *,
-    name: str,
     port: int,
     gpus: Sequence[int],
     mounts: Mapping[str, str],
@@ -44,26 +58,37 @@ def containerized(
 ) -> Launch:
     """`docker run` of one replica. Secrets are passed by name alone, so no command line shows them.
 
-    `store` is mounted where it is: adapters loaded later are named by their place in it.
+    `mounts` are read-only, inside to outside. `store` is mounted where it is: adapters loaded later are named by
+    their place in it. `secrets` are names of variables in the supervisor's own environment.
     """
-    docker = config.docker
+    docker, name = config.docker, container_name(port)
     words = ["docker", "run", "--rm", "--name", name, "--init", "--ipc", "host", "--network", docker.network]
     if docker.network != "host":
-        words += ["--publish", f"{config.host}:{port}:{port}"]
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        words += ["--publish", f"{host}:{port}:{port}"]
     if gpus:
+        # The quotes are for docker, which would take a bare comma for the end of the value.
         words += ["--gpus", json.dumps(f"device={','.join(map(str, gpus))}")]
-    for source, target in {**mounts, **docker.mounts, str(store): str(store)}.items():
-        words += ["--volume", f"{source}:{target}:ro"]
-    words += ["--volume", f"{hub_cache}:{HUB_CACHE}"]
-    for variable, value in variables.items():
-        # Inside, the container sees only its own GPUs, numbered from zero.
-        if variable != "CUDA_VISIBLE_DEVICES":
-            words += ["--env", f"{variable}={value}"]
-    for secret in secrets:
-        words += ["--env", secret]
+    for target, source in {**mounts, str(store): str(store)}.items():
+        words += ["--mount", _mount(source, target, "readonly")]
+    words += ["--mount", _mount(str(hub_cache), HUB_CACHE)]
+    # Inside, the container sees only its own GPUs, numbered from zero.
+    shown = {key: value for key, value in variables.items() if key != "CUDA_VISIBLE_DEVICES"}
+    hidden = {key: shown.pop(key) for key in list(shown) if is_secret(key)}
+    for variable, value in shown.items():
+        words += ["--env", f"{variable}={value}"]
+    for variable in dict.fromkeys([*hidden, *secrets]):
+        words += ["--env", variable]
     words += ["--entrypoint", docker.entrypoint[0], *docker.extra_args, docker.image, *docker.entrypoint[1:]]
     words += _listening_inside(config, arguments)
-    return Launch(words, {}, clean=["docker", "rm", "--force", name])
+    return Launch(words, hidden, clean=["docker", "rm", "--force", name])
+
+
+def _mount(source: str, target: str, *more: str) -> str:
+    """Unlike `--volume`, this refuses a source that is not there and takes any character in a path."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(["type=bind", f"source={source}", f"target={target}", *more])
+    return line.getvalue()
 
 
 def _listening_inside(config: ServeConfig, arguments: Sequence[str]) -> list[str]:

@@ -54,6 +54,15 @@ def descendants(ancestor: int) -> list[int]:
     return found
 
 
+def parent_of(pid: int) -> int | None:
+    """The parent of a process, even of one that has ended and waits for its parent; None when it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:  # noqa: PTH123
+            return int(stat.read().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
 def kill_all(pids: list[int]) -> None:
     for pid in pids:
         try:
@@ -65,7 +74,10 @@ def kill_all(pids: list[int]) -> None:
 def run_quietly(command: list[str]) -> None:
     if command:
         nothing = subprocess.DEVNULL
-        subprocess.run(command, stdin=nothing, stdout=nothing, stderr=nothing, check=False, timeout=60)
+        try:
+            subprocess.run(command, stdin=nothing, stdout=nothing, stderr=nothing, check=False, timeout=60)
+        except (OSError, subprocess.TimeoutExpired):
+            return  # the engine's own exit code says more than this would
 
 
 def main() -> int:

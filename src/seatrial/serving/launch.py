@@ -86,8 +86,9 @@ def engine_environment(
     if config.lora:
         variables["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "True"
     if cpu:
-        # Where our plugin is found, which keeps adapters out of the base's answers on a CPU.
-        variables["PYTHONPATH"] = python_path
+        if python_path:
+            # Where our plugin is found, which keeps adapters out of the base's answers on a CPU.
+            variables["PYTHONPATH"] = python_path
         variables["VLLM_CPU_KVCACHE_SPACE"] = str(config.cpu_kv_cache_gib or cpu_kv_gib)
     elif gpus:
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))

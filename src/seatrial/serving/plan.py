@@ -11,7 +11,8 @@ from seatrial.errors import ConfigError
 from seatrial.serving.adapters.adapter import Adapter
 from seatrial.serving.adapters.gate import Base, adapter_directory, inspect, refuse_failures
 from seatrial.serving.adapters.store import store
-from seatrial.serving.container import containerized, mounted
+from seatrial.serving.container import PACKAGE, container_name, containerized, mounted
+from seatrial.serving.docker import require_docker
 from seatrial.serving.engine import Engine, find_engine
 from seatrial.serving.environments.environment import package_path
 from seatrial.serving.hardware import gpus
@@ -54,6 +55,9 @@ class Plan:
 def make_plan(config: ServeConfig, say: Callable[[str], None], *, dry: bool = False) -> Plan:
     """Resolve model, adapters, engine and GPUs. A dry plan needs none of them to be on this machine."""
     docker = config.runtime == "docker"
+    if docker and not dry:
+        require_docker([container_name(port) for port in config.ports])
+        prepare_mounts(config)
     engine = find_engine(config.engine, installed=not (dry or docker))
     model = resolve_model(config.model_id, say, make=not dry)
     adapters, rank = resolve_adapters(config, model, dry=dry)
@@ -83,6 +87,19 @@ def resolve_adapters(config: ServeConfig, model: str, *, dry: bool) -> tuple[dic
         adapters[name] = str(adapter.directory)
         ranks.append(adapter.rank)
     return adapters, max(ranks, default=None)
+
+
+def prepare_mounts(config: ServeConfig) -> None:
+    """Make what is mounted into every container: Docker would make it too, as root's."""
+    for source in config.docker.mounts:
+        if not Path(source).expanduser().exists():
+            raise ConfigError(f"docker.mounts: no such directory on this machine: {source}")
+    for directory in (store(), hub_cache()):
+        directory.mkdir(parents=True, exist_ok=True)
+
+
+def hub_cache() -> Path:
+    return Path(os.environ.get("HF_HOME") or "~/.cache/huggingface").expanduser().resolve()
 
 
 def available_gpus() -> list[int]:
@@ -125,32 +142,42 @@ def _launch(
     assigned: list[int],
 ) -> Launch:
     port = config.ports[index]
+    docker = config.runtime == "docker"
+    python_path = os.pathsep.join(filter(None, [str(package_path()), os.environ.get("PYTHONPATH")]))
+    mounts: dict[str, str] = {}
+    if docker:
+        model, adapters, mounts = mounted(model, adapters, hub_cache())
+        for source, target in config.docker.mounts.items():
+            mounts[target] = str(Path(source).expanduser().resolve())
+        # An image has vLLM but not the plugin; the stand-in's image has all of our package.
+        plugin = plugin_mounts() if engine.cpu and config.engine.name == "vllm" else {}
+        mounts |= plugin
+        python_path = PACKAGE if plugin else ""
+    arguments = engine_arguments(
+        config, model=model, port=port, adapters=adapters, adapter_rank=rank, cpu=engine.cpu
+    )
     variables = engine_environment(
         config,
         gpus=assigned,
         cpu=engine.cpu,
         cpu_kv_gib=default_cpu_kv_gib(config.replicas),
-        python_path=os.pathsep.join(filter(None, [str(package_path()), os.environ.get("PYTHONPATH")])),
+        python_path=python_path,
     )
-    if config.runtime == "process":
-        arguments = engine_arguments(
-            config, model=model, port=port, adapters=adapters, adapter_rank=rank, cpu=engine.cpu
-        )
+    if not docker:
         return Launch([*engine.command(), *arguments], variables)
-    inner_model, inner_adapters, mounts = mounted(model, adapters)
-    arguments = engine_arguments(
-        config, model=inner_model, port=port, adapters=inner_adapters, adapter_rank=rank, cpu=engine.cpu
-    )
-    hub_cache = Path(os.environ.get("HF_HOME") or "~/.cache/huggingface").expanduser()
     return containerized(
         config,
         arguments,
         variables,
-        name=f"seatrial-{port}",
         port=port,
         gpus=assigned,
         mounts=mounts,
-        hub_cache=hub_cache,
+        hub_cache=hub_cache(),
         store=store(),
         secrets=[name for name in NEEDED_SECRETS if name in os.environ],
     )
+
+
+def plugin_mounts() -> dict[str, str]:
+    """Our package inside a container, with the metadata by which vLLM finds the plugin in it."""
+    return {f"{PACKAGE}/{entry.name}": str(entry.resolve()) for entry in sorted(package_path().iterdir())}

@@ -48,6 +48,7 @@ class Replica:
         self._secrets = secrets
         self._process: asyncio.subprocess.Process | None = None
         self._pump: asyncio.Task[None] | None = None
+        self._below: list[int] = []
         self._phase = "starting"
         self._started = 0.0
 
@@ -66,19 +67,32 @@ class Replica:
             start_new_session=True,  # Ctrl-C is for the supervisor, which then stops its engines in order
         )
         self._pump = asyncio.create_task(self._read_log())
+        self._below = []
 
-    @property
-    def pid(self) -> int | None:
-        """The keeper's process."""
-        return self._process.pid if self._process else None
+    def look(self) -> None:
+        """Remember which processes are the engine's, for the day its keeper is killed."""
+        if self._process is not None and self._process.returncode is None:
+            self._below = keeper.descendants(self._process.pid)
 
     async def wait_exit(self) -> int:
         """The engine's exit code, once it and all it started are gone."""
         assert self._process is not None
         assert self._pump is not None
         code = await self._process.wait()
+        self._end_adopted()
         await self._pump
         return code
+
+    def _end_adopted(self) -> None:
+        """End what a killed keeper left: as its subreaper we are the parent now."""
+        for pid in self._below:
+            if keeper.parent_of(pid) == os.getpid():
+                keeper.kill_all([pid])
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, 0)
+        # Their own children come to us only as their parents go.
+        if any(keeper.parent_of(pid) == os.getpid() for pid in self._below):
+            self._end_adopted()
 
     async def wait_healthy(self, model: str, timeout_s: float) -> float:
         """Return the seconds the start took, or raise what kept the engine from becoming healthy."""

@@ -7,7 +7,6 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 
 from seatrial.config.serve import RestartPolicy
 from seatrial.errors import EngineError, SeatrialError, ServerError
@@ -62,7 +61,7 @@ class Supervisor:
         limit = raise_open_files()
         if warning := open_files_warning(limit):
             self._say(f"warning: {warning}")
-        # Whatever a killed keeper leaves behind becomes our child, where `_reap` finds it.
+        # Whatever a killed keeper leaves behind becomes our child, where its replica finds it.
         keeper.prctl(keeper.PR_SET_CHILD_SUBREAPER, 1)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -86,7 +85,6 @@ class Supervisor:
                 task.cancel()
             await asyncio.gather(*keepers, return_exceptions=True)
             await asyncio.gather(*(replica.stop() for replica in self._replicas))
-            self._reap()
             for url in self.plan.urls:
                 registry.withdraw(url)
 
@@ -107,7 +105,6 @@ class Supervisor:
                     raise
                 reason = error.message
             await replica.stop()
-            self._reap()
             delay = restarts.next_delay(time.monotonic())
             self.run_directory.event("replica_died", replica=replica.index, code=code, reason=reason)
             if delay is None:
@@ -148,29 +145,24 @@ class Supervisor:
             self._on_ready()
 
     async def _serve_until_death(self, replica: Replica, adapters: dict[str, str]) -> int:
-        watch = asyncio.create_task(self._watch_adapters(replica, adapters))
+        watch = asyncio.create_task(self._watch(replica, adapters))
         try:
             return await replica.wait_exit()
         finally:
             watch.cancel()
 
-    async def _watch_adapters(self, replica: Replica, adapters: dict[str, str]) -> None:
-        """Remember what clients have loaded, so that a restarted replica can serve it again."""
+    async def _watch(self, replica: Replica, adapters: dict[str, str]) -> None:
+        """Remember the replica's processes, and what clients have loaded, to serve it again after a restart."""
         given = set(self.plan.config.lora_modules)
         async with Client(replica.url, timeout_s=30) as client:
-            while self.plan.config.lora:
-                with contextlib.suppress(ServerError):
-                    _, loaded = await client.base_and_adapters()
-                    adapters.clear()
-                    adapters.update({card.name: card.root for card in loaded if card.name not in given})
+            while True:
+                replica.look()
+                if self.plan.config.lora:
+                    with contextlib.suppress(ServerError):
+                        _, loaded = await client.base_and_adapters()
+                        adapters.clear()
+                        adapters.update({card.name: card.root for card in loaded if card.name not in given})
                 await asyncio.sleep(WATCH_SECONDS)
-
-    def _reap(self) -> None:
-        """Kill what a keeper that was itself killed has left to us."""
-        own = {replica.pid for replica in self._replicas}
-        for pid in keeper.descendants(os.getpid()):
-            if pid not in own and _parent(pid) == os.getpid():
-                keeper.kill_all([pid, *keeper.descendants(pid)])
 
 
 class Restarts:
@@ -193,10 +185,3 @@ class Restarts:
 
 async def _all(tasks: list[asyncio.Task[None]]) -> None:
     await asyncio.gather(*tasks)
-
-
-def _parent(pid: int) -> int | None:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return None

@@ -37,7 +37,12 @@ def test_calls_are_found_only_when_whole_and_asked_for() -> None:
 
 
 def test_deltas_add_up_to_the_answer() -> None:
-    for reply in (Reply("one two"), Reply("", (CALL, CALL)), Reply("Look:", (CALL,)), Reply("", (Call("f", "7"),))):
+    for reply in (
+        Reply("one two"),
+        Reply("", (CALL, CALL)),
+        Reply("Look:", (CALL,)),
+        Reply("", (Call("f", "7"),)),
+    ):
         answer = cut(reply, 100, find_calls=True)
         found = deltas(answer)
         assert len(found) == len(answer.ids)

@@ -1,5 +1,6 @@
 import random
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -12,11 +13,13 @@ BLOCK = 4
 SECOND_A_STEP = Costs(step=1.0)
 
 
-def batch_of(blocks: int = 100, costs: Costs = SECOND_A_STEP, **limits: int) -> Batch:
+def batch_of(blocks: int = 100, costs: Costs = SECOND_A_STEP, **limits: Any) -> Batch:
     return Batch(PrefixCache(blocks + 1, BLOCK), costs, **limits)
 
 
-def sequence(prompt: Iterable[int], output: int, adapter: Adapter | None = None, priority: int = 0) -> Sequence:
+def sequence(
+    prompt: Iterable[int], output: int, adapter: Adapter | None = None, priority: int = 0
+) -> Sequence:
     return Sequence.of(list(prompt), [10_000 + n for n in range(output)], BLOCK, adapter, priority)
 
 
@@ -183,7 +186,9 @@ def test_an_aborted_sequence_gives_back_its_blocks() -> None:
 def test_any_load_is_served_whole_and_leaves_no_block_behind(seed: int, costs: Costs) -> None:
     dice = random.Random(seed)
     cache = PrefixCache(dice.randint(9, 30), BLOCK)
-    batch = Batch(cache, costs, max_sequences=dice.randint(1, 8), max_tokens=dice.randint(1, 40), max_adapters=1)
+    batch = Batch(
+        cache, costs, max_sequences=dice.randint(1, 8), max_tokens=dice.randint(1, 40), max_adapters=1
+    )
     alive: list[Sequence] = []
     now = 0.0
     for _ in range(200):

@@ -1,21 +1,26 @@
+from itertools import pairwise
+from typing import Any
+
 from seatrial.serving.stub.answers.chat import render
 from seatrial.serving.stub.answers.reply import Call, Reply
 
 QUESTION = {"role": "user", "content": "which files?"}
 CALL = Call("run", '{"command": "ls"}')
-CALLED = {
+CALLED: dict[str, Any] = {
     "role": "assistant",
     "content": None,
-    "tool_calls": [{"id": "1", "type": "function", "function": {"name": CALL.name, "arguments": CALL.arguments}}],
+    "tool_calls": [
+        {"id": "1", "type": "function", "function": {"name": CALL.name, "arguments": CALL.arguments}}
+    ],
 }
 RESULT = {"role": "tool", "tool_call_id": "1", "content": "a b"}
 TOOLS = [{"type": "function", "function": {"name": "run"}}]
 
 
 def test_appending_messages_only_appends_text() -> None:
-    messages = [{"role": "system", "content": "be brief"}, QUESTION, CALLED, RESULT]
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "be brief"}, QUESTION, CALLED, RESULT]
     texts = [render(messages[:count], TOOLS, generate=False) for count in range(1, 5)]
-    for shorter, longer in zip(texts, texts[1:], strict=False):
+    for shorter, longer in pairwise(texts):
         assert longer.startswith(shorter)
 
 

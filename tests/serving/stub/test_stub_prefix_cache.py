@@ -10,7 +10,7 @@ def cache_of(blocks: int) -> PrefixCache:
 def put(cache: PrefixCache, hashes: list[int]) -> None:
     """Compute these blocks and leave them."""
     cache.take(len(hashes))
-    assert all([cache.publish(block) for block in hashes])
+    assert all(cache.publish(block) for block in hashes)
     cache.release(hashes, 0)
 
 

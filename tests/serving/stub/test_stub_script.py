@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import ConfigError
+from seatrial.serving.stub.answers.chat import Message
 from seatrial.serving.stub.answers.reply import Call, Reply
 from seatrial.serving.stub.answers.script import Script, last_asked, read_script, turn_of
 
@@ -38,7 +39,7 @@ def test_a_json_file_says_the_same(tmp_path: Path) -> None:
 
 
 def test_what_was_asked_last_and_which_turn_it_is() -> None:
-    messages = [
+    messages: list[Message] = [
         {"role": "user", "content": "one"},
         {"role": "assistant", "content": "two"},
         {"role": "tool", "content": [{"type": "text", "text": "three"}]},

@@ -1,6 +1,8 @@
 from seatrial.serving.stub.answers.tokens import pieces, token_ids, tokenize
 
-TEXT = "<|im_start|>user\nIt's 9 o'clock,  über-straße\tund 東京 — ok? <tool_call>{\"a\": [1, 2]}</tool_call> \n"
+TEXT = (
+    "<|im_start|>user\nIt's 9 o'clock,  über-straße\tund 東京 — ok? <tool_call>{\"a\": [1, 2]}</tool_call> \n"
+)
 
 
 def test_pieces_are_the_whole_text() -> None:

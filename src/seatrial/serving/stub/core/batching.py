@@ -71,19 +71,22 @@ class Batch:
     def end(self, step: Step) -> list[Gain]:
         """Hand out what the step produced; who is done gives back its blocks."""
         gains: list[Gain] = []
+        ends, finished = step.ends, False
         for sequence, share in step.shares.items():
             if not share.gain or not sequence.held:  # who was aborted meanwhile holds nothing
                 continue
             first = not sequence.produced
-            waited = step.ends - (sequence.arrived if first else sequence.last_token)
+            waited = ends - (sequence.arrived if first else sequence.last_token)
             sequence.produced += share.gain
-            sequence.last_token = step.ends
+            sequence.last_token = ends
             if first:
-                sequence.first_token = step.ends
-            if sequence.done:
+                sequence.first_token = ends
+            done = sequence.done
+            if done:
+                finished = True
                 self._release(sequence)
-            gains.append(Gain(sequence, share.gain, max(waited, 0.0), first, sequence.done))
-        if any(gain.done for gain in gains):
+            gains.append(Gain(sequence, share.gain, max(waited, 0.0), first, done))
+        if finished:
             self.running = [sequence for sequence in self.running if not sequence.done]
         return gains
 
@@ -94,7 +97,7 @@ class Batch:
             sequence = self.running[index]
             share = self._share(sequence, sequence.computed, budget)
             needed = self._blocks(sequence.computed, share) - sequence.held
-            while needed > self.cache.free:
+            while needed and needed > self.cache.free:
                 preempted = True
                 victim = max(self.running, key=self.waiting.rank)
                 # Under `priority` the victim may stand before this sequence and have its share already.
@@ -155,14 +158,16 @@ class Batch:
         return -(-(computed + share.compute + max(share.gain - 1, 0)) // self.cache.block_size)
 
     def _grant(self, sequence: Sequence, share: Share, needed: int) -> None:
-        self.cache.take(needed)
-        sequence.held += needed
+        if needed:
+            self.cache.take(needed)
+            sequence.held += needed
         sequence.computed += share.compute + max(share.gain - 1, 0)
         full = sequence.computed // self.cache.block_size
-        for block in sequence.hashes[sequence.sealed : full]:
-            if self.cache.publish(block):
-                sequence.shared.append(block)
-        sequence.sealed = full
+        if full > sequence.sealed:
+            for block in sequence.hashes[sequence.sealed : full]:
+                if self.cache.publish(block):
+                    sequence.shared.append(block)
+            sequence.sealed = full
 
     def _preempt(self, sequence: Sequence) -> None:
         self.running.remove(sequence)

@@ -57,10 +57,5 @@ class Sequence:
         return self.prompt_tokens + self.produced
 
     @property
-    def decoding(self) -> bool:
-        """Whether only its newest token lacks keys and values."""
-        return self.produced > 0 and self.known - self.computed == 1
-
-    @property
     def done(self) -> bool:
         return self.produced >= self.output_tokens

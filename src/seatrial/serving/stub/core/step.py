@@ -1,12 +1,12 @@
 """A step of the engine: what each sequence computes in it, and what it has gained when it ends."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from seatrial.serving.stub.core.sequence import Sequence
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(NamedTuple):
     """A sequence's part of a step."""
 
     compute: int
@@ -25,8 +25,7 @@ class Step:
         return self.began + self.seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
+class Gain(NamedTuple):
     """Tokens a sequence has when a step ends that it did not have before."""
 
     sequence: Sequence

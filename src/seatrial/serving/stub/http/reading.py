@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from seatrial.serving.stub.answers.chat import render
+from seatrial.serving.stub.answers.chat import Message, render
 from seatrial.serving.stub.http.asked import Asked, Body, Prompt
 from seatrial.serving.stub.http.models import Models
 from seatrial.serving.stub.http.refusals import Refused, bad_field, bad_value
@@ -31,13 +31,20 @@ def read_chat(body: Body, models: Models) -> Asked:
         body,
         models,
         chat=True,
-        prompts=[Prompt.of_text(render(messages, tools))],
+        prompts=[Prompt.of_text(rendered(messages, tools))],
         max_tokens=integer(body, "max_tokens") if most is None else most,
         logprobs=top if body.get("logprobs") else None,
         messages=messages,
         tools=tools,
         tool_choice=choice_of(body, tools),
     )
+
+
+def rendered(messages: list[Message], tools: list[Body]) -> str:
+    try:
+        return render(messages, tools)
+    except (AttributeError, TypeError):  # tool calls of another shape than the API's
+        raise bad_field("messages", "model_attributes_type", "Input should be a valid message") from None
 
 
 def read_completion(body: Body, models: Models) -> Asked:
@@ -60,6 +67,10 @@ def asked(body: Body, models: Models, *, max_tokens: int | None, logprobs: int |
         raise bad_field("model", "string_type", "Input should be a valid string")
     model, adapter = models.find(name)
     options = body.get("stream_options") or {}
+    if not isinstance(options, dict):
+        raise bad_field(
+            "stream_options", "model_attributes_type", "Input should be a valid dictionary or object"
+        )
     if options and not body.get("stream"):
         raise bad_value("Stream options can only be defined when `stream=True`.", "stream_options")
     choices = 1 if body.get("n") is None else integer(body, "n") or 0
@@ -99,6 +110,8 @@ def integer(body: Body, name: str) -> int | None:
     value = body.get(name)
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     raise bad_field(name, "int_type", "Input should be a valid integer")
 
 

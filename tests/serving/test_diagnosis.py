@@ -1,0 +1,51 @@
+import pytest
+
+from seatrial.serving.diagnosis import cause_of, error_line, phase_of
+
+
+@pytest.mark.parametrize(
+    ("line", "phase"),
+    [
+        (
+            "(EngineCore pid=1) INFO 11-15 [core.py:133] Initializing a V1 LLM engine (v0.32.0)",
+            "starting the engine",
+        ),
+        ("(EngineCore pid=1) INFO [gpu_model_runner.py:1] Starting to load model tiny...", "loading weights"),
+        ("INFO [core.py:2] GPU KV cache size: 62,432 tokens", "profiling memory"),
+        ("(APIServer pid=1) INFO:     Application startup complete.", "ready"),
+        ("INFO: something else", None),
+    ],
+)
+def test_lines_tell_how_far_the_start_has_come(line: str, phase: str | None) -> None:
+    assert phase_of(line) == phase
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", "out of memory"),
+        ("ValueError: No available memory for the cache blocks. Try increasing", "out of memory"),
+        ("OSError: [Errno 98] Address already in use", "port in use"),
+        ("OSError: nope is not a local folder and is not a valid model identifier", "model not found"),
+        ("ValueError: Model architectures ['Foo'] are not supported for now.", "unknown architecture"),
+        ("ValueError: LoRA rank 64 is greater than max_lora_rank 16.", "adapter rank too large"),
+    ],
+)
+def test_known_causes_of_death_are_recognised(line: str, name: str) -> None:
+    found = cause_of(["INFO: fine", line, "INFO: later"])
+    assert found is not None
+    assert found[0].name == name
+    assert found[0].cure
+
+
+def test_a_log_without_a_known_cause_gives_none() -> None:
+    assert cause_of(["INFO: fine", "RuntimeError: something new"]) is None
+
+
+def test_the_first_exception_line_is_the_engines_own_words() -> None:
+    lines = [
+        "(EngineCore pid=9) ERROR 11-15 03:00:00 [core.py:900] Traceback (most recent call last):",
+        "(EngineCore pid=9) ERROR 11-15 03:00:00 [core.py:900] ValueError: the real reason",
+        "RuntimeError: Engine core initialization failed. See root cause above.",
+    ]
+    assert error_line(lines) == "ValueError: the real reason"
