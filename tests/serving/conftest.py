@@ -5,6 +5,11 @@ from contextlib import ExitStack
 
 import pytest
 from engine_process import EngineUnderTest, StubProcess, running_stub, write_adapter
+from served import Served
+
+from seatrial.serving.adapters.random import make_random
+from seatrial.serving.models.catalog import make_own
+from seatrial.serving.ports import free_port
 
 
 @pytest.fixture
@@ -23,6 +28,31 @@ def stub_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineUnde
     flags = ("--model", "tiny", "--max-model-len", "2048", "--max-loras", "2")
     with running_stub("seatrial", "stub", "--port", "0", *flags) as started:
         yield EngineUnderTest(started.url, "tiny", ("adapter-a", a), ("adapter-b", b))
+
+
+@pytest.fixture(scope="session")
+def vllm_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineUnderTest]:
+    """A real vLLM on a tiny model, served as a user would."""
+    directory = tmp_path_factory.mktemp("vllm")
+    model = make_own("tiny", print)
+    a = make_random(model, directory / "a", seed=1)
+    b = make_random(model, directory / "b", seed=2)
+    config = {
+        "model_id": "tiny",
+        "port": free_port(),
+        "enable_lora": True,
+        "max_model_len": 1024,
+        "dtype": "float32",  # so that an answer does not depend on what else is in the batch
+        "cpu_kv_cache_gib": 1,
+        "environment": {"VLLM_SERVER_DEV_MODE": "1"},  # for /reset_prefix_cache
+    }
+    served = Served(config, directory / "serve")
+    try:
+        served.wait_ready(seconds=300)
+        yield EngineUnderTest(served.url, "tiny", ("adapter-a", a), ("adapter-b", b))
+        assert served.stop() == 0
+    finally:
+        served.kill_all()
 
 
 @pytest.fixture(scope="session", params=["stub", pytest.param("vllm", marks=pytest.mark.vllm)])

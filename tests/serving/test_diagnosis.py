@@ -29,6 +29,42 @@ def test_lines_tell_how_far_the_start_has_come(line: str, phase: str | None) -> 
         ("OSError: nope is not a local folder and is not a valid model identifier", "model not found"),
         ("ValueError: Model architectures ['Foo'] are not supported for now.", "unknown architecture"),
         ("ValueError: LoRA rank 64 is greater than max_lora_rank 16.", "adapter rank too large"),
+        (
+            "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is it running?",
+            "no Docker engine",
+        ),
+        (
+            "docker: permission denied while trying to connect to the Docker daemon socket at unix:///var/run",
+            "no Docker engine",
+        ),
+        (
+            "docker: Error response from daemon: pull access denied for nope, repository does not exist or may"
+            " require 'docker login'",
+            "image not found",
+        ),
+        (
+            "docker: Error response from daemon: manifest for vllm/vllm-openai:v9 not found: manifest unknown",
+            "image not found",
+        ),
+        (
+            'docker: Error response from daemon: failed to resolve reference "docker.io/library/nope:1":'
+            " docker.io/library/nope:1: not found",
+            "image not found",
+        ),
+        (
+            'docker: Error response from daemon: Get "https://registry-1.docker.io/v2/": dial tcp: lookup'
+            " registry-1.docker.io: no such host",
+            "registry out of reach",
+        ),
+        (
+            'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].',
+            "no GPUs in containers",
+        ),
+        (
+            'exec: "vllm": executable file not found in $PATH: unknown.',
+            "no such command in the image",
+        ),
+        ("[FATAL tini (7)] exec vllm failed: No such file or directory", "no such command in the image"),
     ],
 )
 def test_known_causes_of_death_are_recognised(line: str, name: str) -> None:
@@ -40,6 +76,14 @@ def test_known_causes_of_death_are_recognised(line: str, name: str) -> None:
 
 def test_a_log_without_a_known_cause_gives_none() -> None:
     assert cause_of(["INFO: fine", "RuntimeError: something new"]) is None
+
+
+def test_dockers_own_error_is_its_words() -> None:
+    lines = [
+        "Unable to find image 'nope' locally",
+        "docker: Error response from daemon: invalid mount config",
+    ]
+    assert error_line(lines) == "Error response from daemon: invalid mount config"
 
 
 def test_the_first_exception_line_is_the_engines_own_words() -> None:

@@ -25,7 +25,7 @@ class InferenceParameters(Config):
     min_p: float | None = Field(None, ge=0, le=1)
     repetition_penalty: float | None = Field(None, gt=0)
     max_tokens: int | None = Field(None, gt=0)
-    """The most tokens of one reply."""
+    """The most tokens of one reply, when a request does not say; vLLM also holds larger requests to it."""
 
 
 class EngineChoice(Config):
@@ -47,7 +47,7 @@ class DockerChoice(Config):
     """With `host` the container listens where a process would; any other network publishes the port."""
     mounts: dict[str, str] = {}
     """More directories of the host to mount, read-only, to where the container sees them."""
-    entrypoint: list[str] = ["vllm", "serve"]
+    entrypoint: list[str] = Field(["vllm", "serve"], min_length=1)
     """The command of the image to which the model and the engine's arguments are given."""
     extra_args: list[str] = []
     """More arguments of `docker run`."""

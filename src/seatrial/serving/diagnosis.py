@@ -24,6 +24,7 @@ PHASES: tuple[tuple[str, re.Pattern[str]], ...] = (
         "starting the engine",
         re.compile(r"Initializing a V\d LLM engine|vLLM API server version|non-default args"),
     ),
+    ("fetching the image", re.compile(r"Unable to find image '.*' locally")),
 )
 """A phase and the line that opens it, latest first."""
 
@@ -38,10 +39,14 @@ class Cause:
     """Whether the configuration is at fault (exit 2) rather than the machine (exit 1)."""
 
 
+START_DOCKER = (
+    "start it (systemctl start docker), join the group docker, or set DOCKER_HOST to where it listens"
+)
+
 CAUSES: tuple[Cause, ...] = (
     Cause(
         "port in use",
-        re.compile(r"address already in use", re.IGNORECASE),
+        re.compile(r"address already in use|port is already allocated", re.IGNORECASE),
         "the port is in use",
         "choose another with --port, or stop what listens there",
         input_fault=True,
@@ -87,10 +92,52 @@ CAUSES: tuple[Cause, ...] = (
         "lower max_model_len or max_num_seqs, quantize, raise tensor_parallel_size, or change "
         "gpu_memory_utilization (cpu_kv_cache_gib on a CPU)",
     ),
+    Cause(
+        "no Docker engine",
+        re.compile(
+            r"Cannot connect to the Docker daemon|trying to connect to the docker (daemon|API)", re.IGNORECASE
+        ),
+        "no Docker engine answers",
+        START_DOCKER,
+    ),
+    Cause(
+        "image not found",
+        re.compile(
+            r"(pull access|requested access to the resource is) denied|unauthorized: |manifest( for .*)? (unknown|not found)|No such image|invalid reference format"
+            r"|failed to resolve reference .*: not found"
+        ),
+        "the image was not found",
+        "check docker.image, docker login for a private one, or docker build or docker load it here first",
+        input_fault=True,
+    ),
+    Cause(
+        "registry out of reach",
+        re.compile(
+            r"Error response from daemon: (Get|Head) |failed to (do request|resolve reference)|error pulling image"
+        ),
+        "the image is not on this machine and its registry could not be reached",
+        "docker pull it where there is a network, docker save and docker load it here, and set docker.image",
+    ),
+    Cause(
+        "no GPUs in containers",
+        re.compile(
+            r"could not select device driver|unknown or invalid runtime name: nvidia|nvidia-container-cli"
+        ),
+        "Docker has no NVIDIA runtime, so a container gets no GPU",
+        "install nvidia-container-toolkit, run nvidia-ctk runtime configure --runtime=docker and restart "
+        "Docker, or set engine.device: cpu with an image for it",
+    ),
+    Cause(
+        "no such command in the image",
+        re.compile(r"exec: .*(executable file not found|no such file)|FATAL tini .*exec .* failed"),
+        "the image has no such command",
+        "set docker.entrypoint to the command of this image that takes vllm serve's arguments",
+        input_fault=True,
+    ),
 )
 
 ERROR_LINE = re.compile(
-    r"^(?:\(.*?\)\s*)?(?:(?:ERROR|CRITICAL)\b.*?\]\s*)?((?:\w+\.)*\w*(?:Error|Exception)\b.*)$"
+    r"^(?:docker: )?(?:\(.*?\)\s*)?(?:(?:ERROR|CRITICAL)\b.*?\]\s*)?((?:\w+\.)*\w*(?:Error|Exception)\b.*)$"
 )
 
 

@@ -5,11 +5,9 @@ import subprocess
 from collections.abc import Sequence
 
 from seatrial.errors import BadInput, MissingPart
+from seatrial.serving.diagnosis import START_DOCKER
 
 TIMEOUT_SECONDS = 60
-START_ENGINE = (
-    "start it (systemctl start docker), join the group docker, or set DOCKER_HOST to where it listens"
-)
 
 
 def require_docker(containers: Sequence[str]) -> None:
@@ -27,7 +25,7 @@ def require_docker(containers: Sequence[str]) -> None:
             f"the Docker engine did not answer within {TIMEOUT_SECONDS} s", cure="restart it"
         ) from None
     if answer.returncode != 0:
-        raise MissingPart(f"no Docker engine answers: {answer.stderr.strip()}", cure=START_ENGINE)
+        raise MissingPart(f"no Docker engine answers: {answer.stderr.strip()}", cure=START_DOCKER)
     for name in containers:
         if name in answer.stdout.splitlines():
             raise BadInput(

@@ -81,6 +81,9 @@ class Replica:
         code = await self._process.wait()
         self._end_adopted()
         await self._pump
+        if code < 0:
+            # The keeper itself was killed, so nobody has removed the container.
+            await asyncio.to_thread(keeper.run_quietly, self.launch.clean)
         return code
 
     def _end_adopted(self) -> None:

@@ -42,7 +42,7 @@ class TensorFile:
             tensors = dict(_tensors(header, 8 + length))
         except FileNotFoundError:
             raise BadInput(f"no such file: {path}") from None
-        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             raise BadInput(f"{path} is not a whole safetensors file: its header is damaged") from None
         end = max((tensor.end for tensor in tensors.values()), default=8 + length)
         if size != end:
