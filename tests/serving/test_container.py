@@ -158,5 +158,5 @@ def test_what_is_mounted_into_every_container_is_made_before(
 
 def test_a_mount_that_is_not_there_is_refused(tmp_path: Path) -> None:
     config = {"model_id": "tiny", "docker": {"mounts": {str(tmp_path / "gone"): "/data"}}}
-    with pytest.raises(ConfigError, match="docker.mounts: no such directory"):
+    with pytest.raises(ConfigError, match=r"docker\.mounts: no such directory"):
         prepare_mounts(ServeConfig.model_validate(config))

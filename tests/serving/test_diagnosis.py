@@ -1,6 +1,6 @@
 import pytest
 
-from seatrial.serving.diagnosis import cause_of, error_line, phase_of
+from seatrial.serving.diagnosis import cause_of, error_line, phase_of, plain
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,20 @@ def test_lines_tell_how_far_the_start_has_come(line: str, phase: str | None) -> 
     [
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", "out of memory"),
         ("ValueError: No available memory for the cache blocks. Try increasing", "out of memory"),
+        (
+            "ValueError: Available memory on node 0 (13.19/14.71 GiB) on kv cache allocation is less than requested"
+            " memory for kv (900.0 GiB).",
+            "out of memory",
+        ),
+        (
+            "  Value error, User-specified max_model_len (100000) is greater than the derived max_model_len (x)",
+            "context too long",
+        ),
+        ("main.py: error: unrecognized arguments: --no-such-flag 3", "unknown argument"),
+        (
+            "ValueError: ... Transformers does not recognize this architecture. This could be",
+            "unknown architecture",
+        ),
         ("OSError: [Errno 98] Address already in use", "port in use"),
         ("OSError: nope is not a local folder and is not a valid model identifier", "model not found"),
         ("ValueError: Model architectures ['Foo'] are not supported for now.", "unknown architecture"),
@@ -93,3 +107,15 @@ def test_the_first_exception_line_is_the_engines_own_words() -> None:
         "RuntimeError: Engine core initialization failed. See root cause above.",
     ]
     assert error_line(lines) == "ValueError: the real reason"
+
+
+def test_the_heading_of_a_validation_error_is_not_its_reason() -> None:
+    lines = [
+        "pydantic_core._pydantic_core.ValidationError: 1 validation error for ModelConfig",
+        "  Value error, the real reason [type=value_error]",
+    ]
+    assert error_line(lines) == "Value error, the real reason [type=value_error]"
+
+
+def test_long_lines_are_cut() -> None:
+    assert len(plain("ValueError: " + "x" * 5000)) < 400

@@ -81,11 +81,26 @@ CAUSES: tuple[Cause, ...] = (
         input_fault=True,
     ),
     Cause(
+        "context too long",
+        re.compile(r"max_model_len \(\d+\) is greater than the derived max_model_len"),
+        "max_model_len is more than the model was made for",
+        "lower max_model_len, or leave it out",
+        input_fault=True,
+    ),
+    Cause(
+        "unknown argument",
+        re.compile(r"error: unrecognized arguments|error: argument --?\S+: "),
+        "vLLM does not take an argument it was given",
+        "check extra_args: keys are vLLM's own flags, with underscores or dashes",
+        input_fault=True,
+    ),
+    Cause(
         "out of memory",
         re.compile(
             r"out of memory|OutOfMemoryError|No available memory for the cache blocks"
             r"|less than desired GPU memory utilization|larger than the (available|maximum number of tokens)"
-            r"|KV cache is needed, which is larger|Cannot allocate memory|not enough memory|std::bad_alloc",
+            r"|KV cache is needed, which is larger|less than requested memory for kv"
+            r"|Cannot allocate memory|not enough memory|std::bad_alloc",
             re.IGNORECASE,
         ),
         "the memory does not suffice",
@@ -103,8 +118,9 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "image not found",
         re.compile(
-            r"(pull access|requested access to the resource is) denied|unauthorized: |manifest( for .*)? (unknown|not found)|No such image|invalid reference format"
-            r"|failed to resolve reference .*: not found"
+            r"(pull access|requested access to the resource is) denied|unauthorized: |No such image"
+            r"|manifest( for .*)? (unknown|not found)|failed to resolve reference .*: not found"
+            r"|invalid reference format"
         ),
         "the image was not found",
         "check docker.image, docker login for a private one, or docker build or docker load it here first",
@@ -136,9 +152,12 @@ CAUSES: tuple[Cause, ...] = (
     ),
 )
 
-ERROR_LINE = re.compile(
-    r"^(?:docker: )?(?:\(.*?\)\s*)?(?:(?:ERROR|CRITICAL)\b.*?\]\s*)?((?:\w+\.)*\w*(?:Error|Exception)\b.*)$"
-)
+LOG_PREFIX = re.compile(r"^(?:\([^)]*pid=\d+\)\s*)?(?:(?:ERROR|CRITICAL|WARNING|INFO)\b[^\]]*\]\s*)?")
+"""What vLLM puts before a message: the process, the level, the time and the place."""
+ERROR_LINE = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception)\b|Value error, |\S+: error: |docker: ")
+HEADING = re.compile(r"validation errors? for \w+$")
+"""The first line of a pydantic error, which only says that another one follows."""
+LONGEST = 300
 
 
 def phase_of(line: str) -> str | None:
@@ -152,13 +171,19 @@ def cause_of(lines: Iterable[str]) -> tuple[Cause, str] | None:
     for cause in CAUSES:
         for line in kept:
             if cause.sign.search(line):
-                return cause, line.strip()
+                return cause, plain(line)
     return None
 
 
 def error_line(lines: Iterable[str]) -> str | None:
     """The engine's own words: the first exception line, since those after it are its echoes."""
-    for line in lines:
-        if match := ERROR_LINE.match(line.strip()):
-            return match.group(1)
+    for line in map(plain, lines):
+        if ERROR_LINE.match(line) and not HEADING.search(line):
+            return line
     return None
+
+
+def plain(line: str) -> str:
+    """A line without vLLM's prefix, cut to what fits a message."""
+    text = LOG_PREFIX.sub("", line.strip()).strip()
+    return text if len(text) <= LONGEST else text[:LONGEST] + "..."

@@ -127,21 +127,15 @@ class Replica:
 
     def death(self, code: int) -> SeatrialError:
         """Why the engine died, in its own words, with the cure where the cause is known."""
-        own_words = error_line(self.tail)
-        known = cause_of(self.tail)
         how = f"exit code {code}" if code < 128 else f"signal {code - 128}"
         head = f"replica {self.index} died while {self._phase} ({how})"
+        known = cause_of(self.tail)
         if known is None:
-            return EngineError(
-                f"{head}: {own_words or 'it gave no reason'}",
-                cure=f"see {self.log}",
-                detail=self.shown_tail(),
-            )
+            words = error_line(self.tail) or "it gave no reason"
+            return EngineError(f"{head}: {words}", cure=f"see {self.log}", detail=self.shown_tail())
         cause, line = known
         kind = BadInput if cause.input_fault else EngineError
-        return kind(
-            f"{head}: {cause.message}: {own_words or line}", cure=cause.cure, detail=self.shown_tail()
-        )
+        return kind(f"{head}: {cause.message}: {line}", cure=cause.cure, detail=self.shown_tail())
 
     def shown_tail(self) -> str:
         return "\n".join(list(self.tail)[-SHOWN_LINES:])
