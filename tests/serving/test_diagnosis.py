@@ -66,8 +66,8 @@ def test_lines_tell_how_far_the_start_has_come(line: str, phase: str | None) -> 
             "image not found",
         ),
         (
-            'docker: Error response from daemon: Get "https://registry-1.docker.io/v2/": dial tcp: lookup'
-            " registry-1.docker.io: no such host",
+            'docker: Error response from daemon: Get "https://registry.example/v2/": dial tcp: lookup'
+            " registry.example: no such host",
             "registry out of reach",
         ),
         (

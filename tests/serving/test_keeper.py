@@ -72,6 +72,19 @@ def test_what_a_dead_engine_left_behind_is_ended() -> None:
     assert wait_gone(grandchild)
 
 
+def test_an_orphan_of_a_living_engine_leaves_no_zombie() -> None:
+    program = "import subprocess, time\n"
+    program += "subprocess.run(['sh', '-c', 'sleep 0.5 & echo $!'])\ntime.sleep(300)"
+    kept, orphan = start(program)
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{orphan}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{orphan}").exists()
+    assert kept.poll() is None
+    kept.terminate()
+    kept.wait(15)
+
+
 def test_an_engine_dies_with_a_killed_keeper() -> None:
     kept, grandchild = start(ENGINE)
     [engine, *_] = keeper.descendants(kept.pid)

@@ -152,9 +152,11 @@ CAUSES: tuple[Cause, ...] = (
     ),
 )
 
-LOG_PREFIX = re.compile(r"^(?:\([^)]*pid=\d+\)\s*)?(?:(?:ERROR|CRITICAL|WARNING|INFO)\b[^\]]*\]\s*)?")
+LOG_PREFIX = re.compile(
+    r"^(?:docker: )?(?:\([^)]*pid=\d+\)\s*)?(?:(?:ERROR|CRITICAL|WARNING|INFO)\b[^\]]*\]\s*)?"
+)
 """What vLLM puts before a message: the process, the level, the time and the place."""
-ERROR_LINE = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception)\b|Value error, |\S+: error: |docker: ")
+ERROR_LINE = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception)\b|Value error, |\S+: error: ")
 HEADING = re.compile(r"validation errors? for \w+$")
 """The first line of a pydantic error, which only says that another one follows."""
 LONGEST = 300

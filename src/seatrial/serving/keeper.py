@@ -71,6 +71,18 @@ def kill_all(pids: list[int]) -> None:
             continue
 
 
+def reap_adopted(engine: int) -> None:
+    """Let the ended go whom we have inherited; the engine's own end is left to be asked for."""
+    while True:
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if ended is None or ended.si_pid == engine:
+            return
+        os.waitpid(ended.si_pid, 0)
+
+
 def run_quietly(command: list[str]) -> None:
     if command:
         nothing = subprocess.DEVNULL
@@ -106,6 +118,7 @@ def main() -> int:
     watched = [0, wake_read]
     asked = False
     while engine.poll() is None:
+        reap_adopted(engine.pid)
         if stopping and not asked:
             engine.terminate()
             asked = True
@@ -125,6 +138,7 @@ def main() -> int:
         kill_all(left_over)
         time.sleep(0.05)
     code = engine.wait()
+    reap_adopted(engine.pid)
     run_quietly(clean)
     return code if code >= 0 else 128 - code
 
