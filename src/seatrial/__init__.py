@@ -1,3 +1,3 @@
-"""Seatrial: serve, route, benchmark, fine-tune and measure small language models as agents."""
+"""Seatrial: small language models as agents, from serving them to measuring whether they got better."""
 
 __version__ = "0.1.0"

@@ -21,6 +21,13 @@ def stub() -> Iterator[Callable[..., StubProcess]]:
         )
 
 
+@pytest.fixture
+def stub_without_tools() -> Iterator[StubProcess]:
+    """In place of vLLM and started as vLLM often is: without a tool-call parser."""
+    with running_stub("seatrial.serving.stub", "serve", "tiny", "--port", "0") as started:
+        yield started
+
+
 @pytest.fixture(scope="session")
 def stub_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineUnderTest]:
     adapters = tmp_path_factory.mktemp("adapters")

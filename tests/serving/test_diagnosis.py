@@ -61,8 +61,8 @@ def test_lines_tell_how_far_the_start_has_come(line: str, phase: str | None) -> 
             "image not found",
         ),
         (
-            'docker: Error response from daemon: failed to resolve reference "docker.io/library/nope:1":'
-            " docker.io/library/nope:1: not found",
+            'docker: Error response from daemon: failed to resolve reference "registry.example/library/nope:1":'
+            " registry.example/library/nope:1: not found",
             "image not found",
         ),
         (

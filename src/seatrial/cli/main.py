@@ -26,21 +26,7 @@ VERBS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    parser = argparse.ArgumentParser(
-        prog="seatrial",
-        description="Serve, route, benchmark, fine-tune and measure small language models as agents.",
-    )
-    parser.add_argument("--version", action="version", version=f"seatrial {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    asked = next((word for word in arguments if not word.startswith("-")), None)
-    for name, summary in VERBS.items():
-        verb = verbs.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
-        if name == asked:
-            module = importlib.import_module(f"seatrial.cli.{name}")
-            module.add_arguments(verb)
-            verb.set_defaults(run=module.run)
-    args = parser.parse_args(arguments)
+    args = parsed(list(sys.argv[1:] if argv is None else argv))
     try:
         return int(args.run(args))
     except SeatrialError as error:
@@ -53,6 +39,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (`| head`) has gone: point stdout elsewhere, or the interpreter's last flush complains.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+
+
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="seatrial",
+        description="Serve small language models as agents, with LoRA adapters that come and go.",
+    )
+    parser.add_argument("--version", action="version", version=f"seatrial {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    asked = next((word for word in arguments if not word.startswith("-")), None)
+    for name, summary in VERBS.items():
+        verb = verbs.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        if name == asked:
+            module = importlib.import_module(f"seatrial.cli.{name}")
+            module.add_arguments(verb)
+            verb.set_defaults(run=module.run)
+    return parser.parse_args(arguments)
 
 
 def print_error(error: SeatrialError) -> None:
