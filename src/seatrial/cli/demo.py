@@ -8,7 +8,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from seatrial.cli.serve import say
+    from seatrial.cli.printing import say
     from seatrial.experiment.demo import run_demo
 
     path = run_demo(args.model, say)

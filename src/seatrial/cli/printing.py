@@ -1,6 +1,8 @@
 """How verbs print answers: tables for people, JSON for scripts."""
 
 import json
+import os
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,3 +18,16 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     for line in lines:
         cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
         print("  ".join(cells).rstrip())
+
+
+def say(line: str) -> None:
+    """One line of progress from ourselves."""
+    print_line(f"seatrial: {line}")
+
+
+def print_line(line: str) -> None:
+    """Print at once. A reader that has gone (`| head`) must not stop the work that is being told of."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -28,8 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    import json
-
+    from seatrial.cli.printing import print_json, say
     from seatrial.config.serve import read_serve_config
     from seatrial.serving.plan import make_plan
 
@@ -37,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     dry = args.dry_run or args.json
     plan = make_plan(config, say, dry=dry)
     if args.json:
-        print(json.dumps(plan.resolved(), indent=2))
+        print_json(plan.resolved())
     elif dry:
         for launch in plan.launches:
             print(launch.shown())
@@ -49,12 +48,13 @@ def run(args: argparse.Namespace) -> int:
 def _serve(args: argparse.Namespace, plan: "Plan") -> int:
     import asyncio
 
+    from seatrial.cli.printing import print_line, say
     from seatrial.runs import Run, new_run_path
     from seatrial.serving.supervisor import Supervisor
 
     def echo(index: int, line: str) -> None:
         if not args.quiet:
-            print(f"[{index}] {line}", flush=True)
+            print_line(f"[{index}] {line}")
 
     def ready() -> None:
         for url in plan.urls:
@@ -69,7 +69,3 @@ def _serve(args: argparse.Namespace, plan: "Plan") -> int:
         say(f"run directory: {path}")
         asyncio.run(Supervisor(plan, run, say=say, echo=echo, on_ready=ready).serve())
     return 0
-
-
-def say(line: str) -> None:
-    print(f"seatrial: {line}", flush=True)

@@ -37,20 +37,20 @@ async def _serve_and_tour(plan: Plan, run: Run, say: Callable[[str], None]) -> N
     ready = asyncio.Event()
     supervisor = Supervisor(plan, run, say=say, on_ready=ready.set)
     serving = asyncio.create_task(supervisor.serve())
-    waiting = asyncio.create_task(ready.wait())
-    await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
-    try:
-        if ready.is_set():
-            await _tour(plan, run, say)
-    finally:
-        waiting.cancel()
-        supervisor.stop()
+    tour = asyncio.create_task(_tour(plan, run, say, ready))
+    await asyncio.wait({serving, tour}, return_when=asyncio.FIRST_COMPLETED)
+    if not tour.done():
+        # The server ended under the tour: it failed, which `serving` raises, or the user pressed Ctrl-C.
+        tour.cancel()
         await serving
-    if not ready.is_set():
         raise KeyboardInterrupt
+    supervisor.stop()
+    await serving
+    tour.result()
 
 
-async def _tour(plan: Plan, run: Run, say: Callable[[str], None]) -> None:
+async def _tour(plan: Plan, run: Run, say: Callable[[str], None], ready: asyncio.Event) -> None:
+    await ready.wait()
     [url] = plan.urls
     directory = local_directory(plan.model)
     if directory is None:

@@ -10,7 +10,7 @@ from seatrial.config.serve import ServeConfig
 from seatrial.errors import ConfigError
 from seatrial.serving.adapters.adapter import Adapter
 from seatrial.serving.adapters.gate import Base, adapter_directory, inspect, refuse_failures
-from seatrial.serving.adapters.store import store
+from seatrial.serving.adapters.store import kept, place_of, store
 from seatrial.serving.container import PACKAGE, container_name, containerized, mounted
 from seatrial.serving.docker import require_docker
 from seatrial.serving.engine import Engine, find_engine
@@ -72,7 +72,7 @@ def make_plan(config: ServeConfig, say: Callable[[str], None], *, dry: bool = Fa
 
 
 def resolve_adapters(config: ServeConfig, model: str, *, dry: bool) -> tuple[dict[str, str], int | None]:
-    """Where each adapter lies, after the gate has seen it, and the largest rank among them.
+    """The stored copy of each adapter, after the gate has seen it, and the largest rank among them.
 
     A dry plan takes what it cannot find here, such as a hub id without a network, as it is written.
     """
@@ -84,7 +84,7 @@ def resolve_adapters(config: ServeConfig, model: str, *, dry: bool) -> tuple[dic
             continue
         adapter = Adapter.read(adapter_directory(source))
         refuse_failures(adapter, inspect(adapter, Base(model, config.max_lora_rank)))
-        adapters[name] = str(adapter.directory)
+        adapters[name] = str(place_of(adapter) if dry else kept(adapter))
         ranks.append(adapter.rank)
     return adapters, max(ranks, default=None)
 

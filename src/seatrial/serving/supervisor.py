@@ -7,6 +7,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from seatrial.config.serve import RestartPolicy
 from seatrial.errors import EngineError, SeatrialError, ServerError
@@ -106,14 +107,14 @@ class Supervisor:
                 reason = error.message
             await replica.stop()
             delay = restarts.next_delay(time.monotonic())
-            self.run_directory.event("replica_died", replica=replica.index, code=code, reason=reason)
+            self._record("replica_died", replica=replica.index, code=code, reason=reason)
             if delay is None:
                 self._say(replica.shown_tail())
                 self._say(
                     f"replica {replica.index} {reason}: given up after {self.plan.config.restart.limit} restarts;"
                     f" its log is {replica.log}"
                 )
-                self.run_directory.event("replica_given_up", replica=replica.index)
+                self._record("replica_given_up", replica=replica.index)
                 return
             self._say(f"replica {replica.index} {reason}: restarting in {delay:.0f} s")
             await asyncio.sleep(delay)
@@ -136,7 +137,7 @@ class Supervisor:
                 str(self.run_directory.path.resolve()),
             )
         )
-        self.run_directory.event("replica_healthy", replica=replica.index, seconds=round(seconds, 1))
+        self._record("replica_healthy", replica=replica.index, seconds=round(seconds, 1))
         restored = f", with {', '.join(adapters)} loaded again" if adapters else ""
         self._say(f"replica {replica.index}: healthy after {seconds:.0f} s at {replica.url}{restored}")
         first_time = bool(self._waiting_for)
@@ -163,6 +164,13 @@ class Supervisor:
                         adapters.clear()
                         adapters.update({card.name: card.root for card in loaded if card.name not in given})
                 await asyncio.sleep(WATCH_SECONDS)
+
+    def _record(self, event: str, **fields: Any) -> None:
+        try:
+            self.run_directory.event(event, **fields)
+        except OSError as error:
+            # A full disk is no reason to stop serving.
+            self._say(f"warning: {event} could not be written to {self.run_directory.path}: {error.strerror}")
 
 
 class Restarts:

@@ -17,11 +17,15 @@ def store() -> Path:
     return home() / "adapters"
 
 
+def place_of(adapter: Adapter) -> Path:
+    """Where the copy of `adapter` is or will be."""
+    return store() / adapter.digest[:16]
+
+
 def kept(adapter: Adapter) -> Path:
     """The stored copy of `adapter`, made now unless it is there."""
-    folder = store()
+    folder, target = store(), place_of(adapter)
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / adapter.digest[:16]
     if not target.is_dir():
         draft = Path(tempfile.mkdtemp(dir=folder, prefix=".draft-"))
         try:
