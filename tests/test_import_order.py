@@ -9,6 +9,7 @@ ORDER = [
     "__init__",
     "errors",
     "files",
+    "secrets",
     "runs",
     "config",
     "serving",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import BadInput, RunInUse
-from seatrial.runs import Run, new_run_path, read_events, read_record, status_of, without_secrets
+from seatrial.runs import Run, new_run_path, read_events, read_record, status_of
 
 CONFIG = {"model_id": "tiny"}
 
@@ -77,7 +77,8 @@ def test_another_configuration_does_not_continue_a_run(tmp_path: Path) -> None:
 
 
 def test_a_line_that_a_crash_cut_short_is_left_out(tmp_path: Path) -> None:
-    (tmp_path / "events.jsonl").write_text(json.dumps({"event": "whole"}) + '\n{"event": "cu')
+    cut = '{"event": "naïve'.encode()[:-3]
+    (tmp_path / "events.jsonl").write_bytes(json.dumps({"event": "whole"}).encode() + b"\n" + cut)
     assert [event["event"] for event in read_events(tmp_path)] == ["whole"]
 
 
@@ -94,11 +95,6 @@ def test_a_continued_run_starts_on_a_line_of_its_own(tmp_path: Path) -> None:
 def test_a_directory_without_a_run_says_so(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="not a run directory"):
         status_of(tmp_path)
-
-
-def test_keys_on_the_command_line_are_hidden() -> None:
-    words = ["serve", "--api-key", "abc", "--hub-token=def", "--port", "8000"]
-    assert without_secrets(words) == ["serve", "--api-key", "***", "--hub-token=***", "--port", "8000"]
 
 
 def test_run_paths_are_plain_names() -> None:

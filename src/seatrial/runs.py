@@ -23,6 +23,7 @@ from typing import IO, Any, Literal, Self
 from seatrial import __version__
 from seatrial.errors import BadInput, RunInUse
 from seatrial.files import sha256_of, write_json
+from seatrial.secrets import masked_words
 
 Status = Literal["running", "finished", "failed", "interrupted", "killed"]
 
@@ -86,7 +87,7 @@ class Run:
                 "ended": None,
                 "status": "running",
                 "pid": os.getpid(),
-                "command": without_secrets(sys.argv),
+                "command": masked_words(sys.argv),
             }
         )
         record["status"] = "running"
@@ -101,18 +102,16 @@ class Run:
         os.write(self._events, line.encode() + b"\n")
 
     def end(self, status: Status, **fields: Any) -> None:
+        """Write the status and let go of the directory, which happens even on a full disk."""
         self.record["attempts"][-1] |= {"ended": now(), "status": status}
         self.record["status"] = status
-        self.event("ended", status=status, **fields)
-        os.fsync(self._events)
-        os.close(self._events)
-        self._save()
-        self._lock.close()
-
-    def note(self, **fields: Any) -> None:
-        """Put what was learned on the way (versions of the engine, addresses) into `run.json`."""
-        self.record |= fields
-        self._save()
+        try:
+            self.event("ended", status=status, **fields)
+            os.fsync(self._events)
+            self._save()
+        finally:
+            os.close(self._events)
+            self._lock.close()
 
     def _save(self) -> None:
         write_json(self.path / "run.json", self.record)
@@ -151,7 +150,7 @@ def status_of(path: Path) -> Status:
     if status != "running":
         return status
     try:
-        _take_lock(path).close()
+        _take_lock(path, fcntl.LOCK_SH).close()
     except RunInUse:
         return "running"
     return "killed"
@@ -162,7 +161,7 @@ def read_events(path: Path) -> Iterator[dict[str, Any]]:
     events = path / "events.jsonl"
     if not events.exists():
         return
-    with events.open() as lines:
+    with events.open(errors="replace") as lines:
         for line in lines:
             try:
                 yield json.loads(line)
@@ -171,9 +170,10 @@ def read_events(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def new_run_path(kind: str, name: str, base: Path = Path("runs")) -> Path:
-    """A directory for a new run under `base`, named by kind, subject and time."""
+    """A directory that is not there yet for a new run under `base`, named by kind, subject and time."""
     plain = "".join(c if c.isalnum() or c in "-._" else "-" for c in name).strip("-.")
-    return base / f"{kind}_{plain or 'run'}_{datetime.now().strftime('%Y%m%d_%H%M%S')}"
+    path = base / f"{kind}_{plain or 'run'}_{datetime.now().strftime('%Y%m%d_%H%M%S')}"
+    return path if not path.exists() else path.with_name(f"{path.name}_{os.getpid()}")
 
 
 def now() -> str:
@@ -194,18 +194,6 @@ def git_state(directory: Path) -> dict[str, Any] | None:
         return None
 
 
-def without_secrets(words: Sequence[str]) -> list[str]:
-    """A command line with the values of its key, token and password flags hidden."""
-    hidden: list[str] = []
-    hide_next = False
-    for word in words:
-        flag, equals, _ = word.partition("=")
-        secret = flag.startswith("--") and flag.endswith(("key", "token", "password", "secret"))
-        hidden.append("***" if hide_next else f"{flag}=***" if secret and equals else word)
-        hide_next = secret and not equals
-    return hidden
-
-
 def _open_events(path: Path) -> int:
     """Open for appending, on a line of its own even if a crash cut the last one short."""
     events = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
@@ -215,10 +203,10 @@ def _open_events(path: Path) -> int:
     return events
 
 
-def _take_lock(path: Path) -> IO[str]:
+def _take_lock(path: Path, kind: int = fcntl.LOCK_EX) -> IO[str]:
     lock = (path / "run.lock").open("a+")
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.close()
         record = read_record(path)

@@ -5,7 +5,7 @@ import pytest
 
 from seatrial.cli.main import VERBS, main
 
-HEAVY = ("pydantic", "aiohttp", "numpy", "huggingface_hub", "yaml", "rich", "asyncio", "torch")
+HEAVY = ("pydantic", "aiohttp", "numpy", "huggingface_hub", "yaml", "asyncio", "torch")
 
 
 def test_help_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:

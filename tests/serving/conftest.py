@@ -8,6 +8,7 @@ from engine_process import EngineUnderTest, StubProcess, running_stub, write_ada
 from served import Served
 
 from seatrial.serving.adapters.random import make_random
+from seatrial.serving.hardware import gpus
 from seatrial.serving.models.catalog import make_own
 from seatrial.serving.ports import free_port
 
@@ -49,7 +50,8 @@ def vllm_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineUnde
         "port": free_port(),
         "enable_lora": True,
         "max_model_len": 1024,
-        "dtype": "float32",  # so that an answer does not depend on what else is in the batch
+        # So that an answer does not depend on what else is in the batch; a GPU has no LoRA in float32.
+        "dtype": "auto" if gpus() else "float32",
         "cpu_kv_cache_gib": 1,
         "environment": {"VLLM_SERVER_DEV_MODE": "1"},  # for /reset_prefix_cache
     }

@@ -5,6 +5,7 @@ when it was asked for, and imports what it works with inside `run`, so that `--h
 """
 
 import argparse
+import errno
 import importlib
 import os
 import sys
@@ -39,6 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (`| head`) has gone: point stdout elsewhere, or the interpreter's last flush complains.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        # Paths that the user named, or a disk that is full: the system's own words say which.
+        place = f": {error.filename}" if error.filename else ""
+        print(f"seatrial: {error.strerror or error}{place}", file=sys.stderr)
+        return 1 if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO) else 2
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:

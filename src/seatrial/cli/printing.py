@@ -26,8 +26,8 @@ def say(line: str) -> None:
 
 
 def print_line(line: str) -> None:
-    """Print at once. A reader that has gone (`| head`) must not stop the work that is being told of."""
+    """Print at once. A reader that has gone or a full disk must not stop the work that is being told of."""
     try:
         print(line, flush=True)
-    except BrokenPipeError:
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
+from seatrial.config.addresses import url_of
 from seatrial.config.reading import Config, read_mapping, validated
 from seatrial.errors import ConfigError
 
@@ -21,8 +22,7 @@ class Endpoint(Config):
 
     @property
     def url(self) -> str:
-        host = f"[{self.ip_addr}]" if ":" in self.ip_addr else self.ip_addr
-        return f"http://{host}:{self.port}"
+        return url_of(self.ip_addr, self.port)
 
 
 Pool = dict[str, list[Endpoint]]

@@ -30,16 +30,36 @@ def read_mapping(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from None
     try:
-        value = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+        value = json.loads(text) if path.suffix == ".json" else yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
     except json.JSONDecodeError as error:
         raise ConfigError(f"{path}:{error.lineno}: broken JSON: {error.msg}") from None
+    except ValueError as error:
+        # A scalar that looks like a date or a number and is none.
+        raise ConfigError(f"{path}: broken YAML: {error}", cure="put that value in quotes") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{path}:{mark.line + 1}" if mark else str(path)
         raise ConfigError(f"{place}: broken YAML: {getattr(error, 'problem', None) or error}") from None
     if not isinstance(value, dict):
         raise ConfigError(f"{path} holds {_kind(value)} where a mapping of keys to values belongs")
+    if odd := _first_odd_key(value):
+        raise ConfigError(f"{path}: the key {odd} is not text", cure="put it in quotes")
     return value
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML that refuses a key given twice, where YAML's own readers keep the last silently."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value != "<<":
+                if key.value in seen:
+                    raise yaml.MarkedYAMLError(
+                        problem=f"'{key.value}' is given twice", problem_mark=key.start_mark
+                    )
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 def validated(model: type[Model], value: Mapping[str, Any], source: str) -> Model:
@@ -83,6 +103,19 @@ def _keys_at(model: type[Config], place: tuple[int | str, ...]) -> list[str]:
             return []
         model = inner
     return list(model.model_fields)
+
+
+def _first_odd_key(value: Any) -> str | None:
+    """A key somewhere in `value` that is no string, as YAML makes of `1:` and `on:`."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                return repr(key)
+            if odd := _first_odd_key(inner):
+                return odd
+    elif isinstance(value, list):
+        return next(filter(None, map(_first_odd_key, value)), None)
+    return None
 
 
 def _kind(value: Any) -> str:

@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from seatrial.config.reading import Config, nearest, read_mapping, validated
 from seatrial.errors import ConfigError
+from seatrial.secrets import is_secret
 
 Scalar = str | int | float | bool
 
@@ -92,7 +93,7 @@ class ServeConfig(Config):
     kv_offload_gib: float | None = Field(None, gt=0)
     """Host memory for KV blocks that the GPU evicts (native offload), for each replica."""
     cpu_kv_cache_gib: int | None = Field(None, ge=1)
-    """KV cache of the CPU engine, for each replica. Default: by the memory that is free."""
+    """KV cache of the CPU engine, for each replica. Default: an eighth of the memory, shared among them."""
     scheduling_policy: Literal["fcfs", "priority"] | None = None
     trust_remote_code: bool = False
     """Run Python code that comes with the model. Only for models whose authors you trust."""
@@ -132,9 +133,10 @@ class ServeConfig(Config):
             field = name.strip("-").replace("-", "_")
             if field in type(self).model_fields or field == "model":
                 raise ValueError(f"extra_args: '{name}' is a key of its own, '{field}': set it there")
-            if field == "api_key":
+            if is_secret(field):
                 raise ValueError(
-                    "extra_args: set VLLM_API_KEY in the environment instead: command lines are public"
+                    f"extra_args: '{name}' would stand on a command line, which anyone on the machine can read:"
+                    " set it in the environment (VLLM_API_KEY, HF_TOKEN)"
                 )
         return self
 
@@ -177,7 +179,10 @@ def flattened(value: Mapping[str, Any], source: str) -> dict[str, Any]:
         hint = nearest(word, list(sections))
         raise ConfigError(f"{source}: unknown key 'model_information.{word}': {hint}")
     flat: dict[str, Any] = dict(outer)
-    inference: dict[str, Any] = dict(outer.get("inference_parameters") or {})
+    beside = outer.get("inference_parameters") or {}
+    if not isinstance(beside, Mapping):
+        raise ConfigError(f"{source}: inference_parameters must be a mapping")
+    inference: dict[str, Any] = dict(beside)
     for section in ("model_config", "vllm_engine_config", "inference_parameters"):
         content = information.get(section) or {}
         if not isinstance(content, Mapping):

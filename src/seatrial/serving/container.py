@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from seatrial.config.serve import ServeConfig
+from seatrial.secrets import is_secret
 from seatrial.serving.launch import Launch
-from seatrial.serving.variables import is_secret
 
 MODEL = "/seatrial/model"
 ADAPTERS = "/seatrial/adapters"

@@ -11,11 +11,11 @@ from typing import Literal
 
 from seatrial.config.serve import ServeConfig
 from seatrial.files import home
+from seatrial.secrets import is_secret
 from seatrial.serving.environments.environment import Environment
 from seatrial.serving.hardware import Gpu, gpus
 from seatrial.serving.limits import COMFORTABLE, LOW
 from seatrial.serving.model_size import weight_bytes
-from seatrial.serving.variables import is_secret
 
 Level = Literal["ok", "note", "warning"]
 GIB = 2**30

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from seatrial.config.serve import InferenceParameters, ServeConfig
+from seatrial.secrets import masked, masked_words
 from seatrial.serving.families import family_of
-from seatrial.serving.variables import masked
 
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """The values that vLLM takes for max_lora_rank."""
@@ -30,7 +30,7 @@ class Launch:
     def shown(self) -> str:
         """As one would type it; secrets hidden."""
         variables = [f"{name}={shlex.quote(value)}" for name, value in masked(self.environment).items()]
-        return " ".join([*variables, shlex.join(self.argv)])
+        return " ".join([*variables, shlex.join(masked_words(self.argv))])
 
 
 def engine_arguments(

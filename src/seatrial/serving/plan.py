@@ -8,6 +8,7 @@ from typing import Any
 
 from seatrial.config.serve import ServeConfig
 from seatrial.errors import ConfigError
+from seatrial.secrets import masked
 from seatrial.serving.adapters.adapter import Adapter
 from seatrial.serving.adapters.gate import Base, adapter_directory, inspect, refuse_failures
 from seatrial.serving.adapters.store import kept, place_of, store
@@ -19,7 +20,6 @@ from seatrial.serving.hardware import gpus
 from seatrial.serving.launch import Launch, engine_arguments, engine_environment, lora_rank
 from seatrial.serving.models.catalog import resolve_model
 from seatrial.serving.ports import require_free
-from seatrial.serving.variables import masked
 
 NEEDED_SECRETS = ("HF_TOKEN", "VLLM_API_KEY")
 """What an engine may have of the user's secrets: the hub's token and its own key."""
@@ -42,7 +42,7 @@ class Plan:
 
     def resolved(self) -> dict[str, Any]:
         """The configuration as it will be used, for `--json` and `run.json`; secrets hidden."""
-        shown = self.config.model_dump(mode="json") | {"environment": masked(self.config.environment)}
+        shown: dict[str, Any] = masked(self.config.model_dump(mode="json"))
         return shown | {
             "model": self.model,
             "max_lora_rank": self.max_lora_rank,

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import IO
 
 from seatrial.errors import BadInput, EngineError, SeatrialError, ServerError
+from seatrial.secrets import without_secrets
 from seatrial.serving import keeper
 from seatrial.serving.client import Client, Refused
 from seatrial.serving.diagnosis import cause_of, error_line, phase_of
 from seatrial.serving.launch import Launch
-from seatrial.serving.variables import without_secrets
 
 TAIL_LINES = 400
 SHOWN_LINES = 30

