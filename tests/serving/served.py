@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from http_client import call
 
 from seatrial.serving import keeper
 
@@ -21,26 +22,44 @@ def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
         time.sleep(0.05)
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and is not yet reaped does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def answers(url: str) -> bool:
+    try:
+        return call(f"{url}/health").status == 200
+    except OSError:
+        return False
+
+
 class Served:
-    def __init__(self, config: dict[str, Any], directory: Path) -> None:
+    def __init__(
+        self,
+        config: dict[str, Any],
+        directory: Path,
+        *,
+        console: Path | None = None,
+        log: Path | None = None,
+        nohup: bool = False,
+    ) -> None:
         directory.mkdir(parents=True)
         self.ports = [config["port"] + index for index in range(config.get("replicas", 1))]
         self.run = directory / "run"
-        self._console = directory / "console"
+        self._console = console or directory / "console"
+        if log is not None:
+            (self.run / "logs").mkdir(parents=True)
+            (self.run / "logs" / "replica-0.log").symlink_to(log)
         path = directory / "config.yaml"
         path.write_text(yaml.safe_dump(config))
         with self._console.open("w") as console:
+            command = [sys.executable, "-m", "seatrial", "serve", "--config", str(path)]
             self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "seatrial",
-                    "serve",
-                    "--config",
-                    str(path),
-                    "--run-dir",
-                    str(self.run),
-                ],
+                [*(["nohup"] if nohup else []), *command, "--run-dir", str(self.run)],
                 stdout=console,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -53,28 +53,15 @@ def test_an_empty_entrypoint_is_refused() -> None:
         launched({"docker": {"entrypoint": []}})
 
 
-def test_directories_are_mounted_and_hub_ids_are_not(tmp_path: Path) -> None:
-    for name in ("model", "adapter"):
-        (tmp_path / name).mkdir()
-    adapter = str(tmp_path / "adapter")
-    adapters = {"a": adapter, "same": adapter, "hub": "org/adapter"}
-    model, inside, mounts = mounted(str(tmp_path / "model"), adapters, Path("/hub"))
-    assert model == "/seatrial/model"
-    assert inside == {"a": "/seatrial/adapters/a", "same": "/seatrial/adapters/same", "hub": "org/adapter"}
-    assert mounts == {
-        "/seatrial/model": str(tmp_path / "model"),
-        "/seatrial/adapters/a": adapter,
-        "/seatrial/adapters/same": adapter,
-    }
-    assert mounted("org/model", {}, Path("/hub")) == ("org/model", {}, {})
+def test_a_model_directory_is_mounted_and_a_hub_id_is_not(tmp_path: Path) -> None:
+    assert mounted(str(tmp_path), Path("/hub")) == ("/seatrial/model", {"/seatrial/model": str(tmp_path)})
+    assert mounted("org/model", Path("/hub")) == ("org/model", {})
 
 
 def test_what_lies_in_the_hubs_cache_is_found_in_the_mounted_cache(tmp_path: Path) -> None:
-    snapshot = tmp_path / "hub" / "models--org--adapter" / "snapshots" / "1"
+    snapshot = tmp_path / "hub" / "models--org--model" / "snapshots" / "1"
     snapshot.mkdir(parents=True)
-    _, inside, mounts = mounted("org/model", {"a": str(snapshot)}, tmp_path)
-    assert inside == {"a": f"{HUB_CACHE}/hub/models--org--adapter/snapshots/1"}
-    assert mounts == {}
+    assert mounted(str(snapshot), tmp_path) == (f"{HUB_CACHE}/hub/models--org--model/snapshots/1", {})
 
 
 def test_mounts_are_read_only_but_for_the_hubs_cache() -> None:
@@ -92,7 +79,7 @@ def test_a_path_may_hold_commas_and_colons() -> None:
 
 
 def test_gpus_are_passed_as_devices_that_the_container_numbers_from_zero() -> None:
-    launch = launched(gpus=[2, 3], variables={"CUDA_VISIBLE_DEVICES": "2,3"})
+    launch = launched(gpus=["2", "3"], variables={"CUDA_VISIBLE_DEVICES": "2,3"})
     assert values(launch, "--gpus") == ['"device=2,3"']
     assert not any("CUDA_VISIBLE_DEVICES" in word for word in launch.argv)
     assert values(launched(), "--gpus") == []

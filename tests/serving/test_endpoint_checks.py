@@ -46,6 +46,21 @@ def test_each_fault_is_told_and_the_command_fails(stub: Stub, tmp_path: Path) ->
     assert "cannot reach" in unreachable["text"]
 
 
+def test_a_model_under_another_name_is_not_served(stub: Stub, tmp_path: Path) -> None:
+    renamed = stub("--model", "/ckpt/model", "--served-model-name", "short")
+    done = check(tmp_path, {"/ckpt/model": [endpoint(renamed)]})
+    assert done.returncode == 1
+    assert "under another name, short" in json.loads(done.stdout)[0]["text"]
+
+
+def test_a_call_that_the_parser_left_in_the_text_is_told(stub: Stub, tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text('rules: [{reply: "<tool_call>{}</tool_call>"}]')
+    done = check(tmp_path, {"tiny": [endpoint(stub("--model", "tiny", "--script", str(script)))]})
+    assert done.returncode == 1
+    assert "another tool-call parser is needed" in json.loads(done.stdout)[0]["tools"]
+
+
 def test_a_server_without_a_tool_parser_fails(tmp_path: Path, stub_without_tools: StubProcess) -> None:
     done = check(tmp_path, {"tiny": [endpoint(stub_without_tools)]})
     assert done.returncode == 1

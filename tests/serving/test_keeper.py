@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+from served import is_alive
+
 from seatrial.serving import keeper
 
 # An engine with a child of its own that leaves its session, as vLLM's workers may, and stays when it dies.
@@ -33,13 +35,6 @@ def start(
     )
     assert kept.stdout is not None
     return kept, int(kept.stdout.readline())
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def wait_gone(pid: int, seconds: float = 15) -> bool:

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from seatrial.config.serve import ServeConfig
+from seatrial.serving.families import family_of
 from seatrial.serving.launch import Launch, as_flag, engine_arguments, engine_environment, lora_rank, parsers
 
 ADAPTERS = {"one": "/adapters/one", "two": "org/two"}
@@ -13,6 +14,7 @@ def arguments(*, cpu: bool = False, adapter_rank: int | None = None, **settings:
     config = ServeConfig.model_validate({"model_id": "org/model", **settings})
     return engine_arguments(
         config,
+        family=family_of(config.model_id),
         model="org/model",
         port=config.port,
         adapters={name: ADAPTERS[name] for name in config.lora_modules},
@@ -109,23 +111,25 @@ def test_the_rank_limit_is_the_largest_adapter_rounded_up(
         ("mistralai/Devstral-Small-2-24B-Instruct-2512", "mistral", None),
         ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "qwen3_coder", "nemotron_v3"),
         ("meta-llama/Llama-3.1-8B-Instruct", "llama3_json", None),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "deepseek_v3", "deepseek_r1"),
+        ("NousResearch/Hermes-3-Llama-3.1-8B", "hermes", None),
         ("org/something-new", None, None),
     ],
 )
 def test_parsers_follow_the_family(model: str, tools: str | None, reasoning: str | None) -> None:
-    assert parsers(ServeConfig(model_id=model)) == (tools, reasoning)
+    assert parsers(ServeConfig(model_id=model), family_of(model)) == (tools, reasoning)
 
 
 def test_parsers_can_be_overridden_and_switched_off() -> None:
     config = ServeConfig(model_id="Qwen/Qwen3-8B", tool_call_parser="qwen3_xml", reasoning_parser="none")
-    assert parsers(config) == ("qwen3_xml", None)
+    assert parsers(config, family_of(config.model_id)) == ("qwen3_xml", None)
     words = arguments(tool_call_parser="none")
     assert "--enable-auto-tool-choice" not in words
 
 
 def test_a_gpu_replica_sees_its_own_gpus_and_a_cpu_one_its_cache() -> None:
     config = ServeConfig(model_id="m", enable_lora=True, environment={"NCCL_DEBUG": "INFO"})
-    on_gpu = engine_environment(config, gpus=[2, 3], cpu=False, cpu_kv_gib=4, python_path="/p")
+    on_gpu = engine_environment(config, gpus=["2", "3"], cpu=False, cpu_kv_gib=4, python_path="/p")
     assert on_gpu["CUDA_VISIBLE_DEVICES"] == "2,3"
     assert on_gpu["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] == "True"
     assert on_gpu["NCCL_DEBUG"] == "INFO"

@@ -6,7 +6,7 @@ from seatrial.config.serve import ServeConfig, read_serve_config
 from seatrial.errors import ConfigError
 from seatrial.serving.adapters.random import make_random
 from seatrial.serving.models.catalog import make_own
-from seatrial.serving.plan import assign_gpus, make_plan
+from seatrial.serving.plan import assign_gpus, find_family, make_plan
 
 EXAMPLE = """
 model_information:
@@ -47,13 +47,18 @@ def test_the_rank_limit_comes_from_the_adapters(tmp_path: Path) -> None:
 
 def test_gpus_are_dealt_out_by_tensor_parallel_size() -> None:
     config = ServeConfig(model_id="m", replicas=3, tensor_parallel_size=2)
-    assert assign_gpus(config, [0, 1, 2, 3, 6, 7]) == [[0, 1], [2, 3], [6, 7]]
+    assert assign_gpus(config, list("012367")) == [["0", "1"], ["2", "3"], ["6", "7"]]
 
 
 def test_too_few_gpus_are_said() -> None:
     config = ServeConfig(model_id="m", replicas=2, tensor_parallel_size=4)
     with pytest.raises(ConfigError, match="need 8 GPUs, and there are 4"):
-        assign_gpus(config, [0, 1, 2, 3])
+        assign_gpus(config, list("0123"))
+
+
+def test_a_fine_tuned_directory_has_the_family_of_its_config(tmp_path: Path) -> None:
+    merged = make_own("tiny", print, tmp_path / "merged")
+    assert find_family(str(merged), str(merged)).name == "qwen3"
 
 
 def test_urls_of_a_server_that_listens_everywhere_can_be_called() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from engine_process import EngineUnderTest
 from http_client import call
-from served import Served, command_line, wait_until
+from served import Served, command_line, is_alive, wait_until
 
 from seatrial.errors import AdapterRefused
 from seatrial.serving import keeper
@@ -88,7 +88,9 @@ def test_unloading_one_adapter_fails_no_other_request(vllm_engine: EngineUnderTe
         leaving = asyncio.create_task(answer(client, a, 200))
         running = [asyncio.create_task(answer(client, name, 200)) for name in others * 3]
         await asyncio.sleep(0.3)
+        assert not any(task.done() for task in running)
         await unload("one", [vllm_engine.url])
+        assert not any(task.done() for task in running)
         assert await asyncio.gather(*running) == alone * 3
         assert await leaving
         _, loaded = await listing(vllm_engine.url)
@@ -121,6 +123,18 @@ def test_an_adapter_that_changes_nothing_is_unloaded_again(
 
 
 def test_a_rank_that_only_the_server_knows_to_be_too_large_is_explained(
+    vllm_engine: EngineUnderTest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = Adapter.read(make_random(make_own("tiny", print), tmp_path / "large", seed=3, rank=32))
+    # Elsewhere, there is no note on the server that tells its limit.
+    monkeypatch.setenv("SEATRIAL_HOME", str(tmp_path / "home"))
+    with pytest.raises(AdapterRefused, match="greater than max_lora_rank") as refused:
+        asyncio.run(load("large", large, str(large.directory), [vllm_engine.url]))
+    assert refused.value.cure == "serve with max_lora_rank: 32 or more"
+    assert asyncio.run(listing(vllm_engine.url)) == ("tiny", [])
+
+
+def test_a_rank_above_the_servers_limit_is_refused_before_loading(
     vllm_engine: EngineUnderTest, tmp_path: Path
 ) -> None:
     large = make_random(make_own("tiny", print), tmp_path, seed=3, rank=32)
@@ -155,7 +169,7 @@ def test_a_dead_replica_comes_back_and_a_killed_supervisor_leaves_nothing(tmp_pa
         below = keeper.descendants(served.process.pid)
         assert sum(b"vllm" in command_line(pid).lower() for pid in below) >= 4
         served.process.kill()
-        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below), seconds=10)
+        wait_until(lambda: not any(is_alive(pid) for pid in below), seconds=10)
     finally:
         served.kill_all()
 

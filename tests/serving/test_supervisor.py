@@ -14,14 +14,15 @@ from typing import Any
 import pytest
 import yaml
 from http_client import call
-from served import Served, wait_until
+from served import Served, answers, is_alive, wait_until
 
 from seatrial.config.serve import RestartPolicy
+from seatrial.runs import read_events
 from seatrial.serving import keeper
 from seatrial.serving.adapters.random import make_random
 from seatrial.serving.models.catalog import make_own
 from seatrial.serving.ports import free_port
-from seatrial.serving.supervisor import Restarts
+from seatrial.serving.restarts import Restarts
 
 STUB = {"engine": {"name": "stub"}, "model_id": "tiny", "enable_lora": True}
 
@@ -32,13 +33,38 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Served]]:
     started: list[Served] = []
 
     def start(**settings: Any) -> Served:
-        served = Served(STUB | {"port": free_port()} | settings, tmp_path / f"serve-{len(started)}")
+        options = {name: settings.pop(name) for name in ("console", "log", "nohup") if name in settings}
+        config = STUB | {"port": free_port()} | settings
+        served = Served(config, tmp_path / f"serve-{len(started)}", **options)
         started.append(served)
         return served
 
     yield start
     for served in started:
         served.kill_all()
+
+
+def adapters(served: Served, *words: object) -> None:
+    command = [sys.executable, "-m", "seatrial", "adapters", *map(str, words), "--url", served.url]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def roots(url: str) -> dict[str, str]:
+    return {card["id"]: card["root"] for card in call(f"{url}/v1/models").json["data"]}
+
+
+def remembered(served: Served) -> list[str]:
+    """The adapters that the supervisor saw last."""
+    seen = [event["loaded"] for event in read_events(served.run) if event["event"] == "adapters"]
+    return seen[-1] if seen else []
+
+
+def restart(served: Served) -> None:
+    """Kill the engine and wait until it is back."""
+    healthy = served.output().count("replica 0: healthy")
+    os.kill(served.engine_of(0), signal.SIGKILL)
+    wait_until(lambda: served.output().count("replica 0: healthy") > healthy)
 
 
 def test_replicas_answer_on_consecutive_ports_and_log_apart(serve: Callable[..., Served]) -> None:
@@ -68,22 +94,32 @@ def test_a_killed_replica_comes_back_while_the_other_answers(serve: Callable[...
 
 
 def test_a_restarted_replica_gets_its_adapters_back(serve: Callable[..., Served], tmp_path: Path) -> None:
-    adapter = make_random(make_own("tiny", print, tmp_path / "tiny"), tmp_path / "adapter", seed=1)
+    adapter = make_random(make_own("tiny", print), tmp_path / "adapter", seed=1)
     served = serve(restart={"first_delay_s": 0.2}).wait_ready()
-    url = f"http://127.0.0.1:{served.ports[0]}"
-    done = subprocess.run(
-        [sys.executable, "-m", "seatrial", "adapters", "load", "sql", str(adapter), "--url", url],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    before = {card["id"] for card in call(f"{url}/v1/models").json["data"]}
+    adapters(served, "load", "sql", adapter)
+    before = roots(served.url)
     assert {name.partition("@")[0] for name in before} == {"tiny", "sql"}
-    time.sleep(3)  # the supervisor looks every two seconds
-    os.kill(served.engine_of(0), signal.SIGKILL)
-    wait_until(lambda: "loaded again" in served.output())
-    assert {card["id"] for card in call(f"{url}/v1/models").json["data"]} == before
+    wait_until(lambda: sorted(before.keys() - {"tiny"}) == remembered(served))
+    restart(served)
+    assert roots(served.url) == before
+
+
+def test_a_restarted_replica_has_what_clients_made_of_the_configs_adapters(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    model = make_own("tiny", print)
+    old, new = (make_random(model, tmp_path / name, seed=seed) for name, seed in (("old", 1), ("new", 2)))
+    modules = {"sql": str(old), "gone": str(old)}
+    served = serve(restart={"first_delay_s": 0.2}, lora_modules=modules).wait_ready()
+    begun = roots(served.url)
+    assert sorted(name.partition("@")[0] for name in begun) == ["gone", "gone", "sql", "sql", "tiny"]
+    adapters(served, "load", "sql", new)
+    adapters(served, "unload", "gone")
+    changed = roots(served.url)
+    assert changed["sql"] != begun["sql"]
+    wait_until(lambda: sorted(changed.keys() - {"tiny"}) == remembered(served))
+    restart(served)
+    assert roots(served.url) == changed
 
 
 def test_kill_9_of_the_supervisor_leaves_no_process(serve: Callable[..., Served]) -> None:
@@ -91,7 +127,7 @@ def test_kill_9_of_the_supervisor_leaves_no_process(serve: Callable[..., Served]
     children = keeper.descendants(served.process.pid)
     assert len(children) >= 4
     served.process.kill()
-    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), seconds=10)
+    wait_until(lambda: not any(is_alive(pid) for pid in children), seconds=10)
 
 
 def test_kill_9_of_a_keeper_leaves_no_process_and_the_replica_comes_back(
@@ -100,8 +136,48 @@ def test_kill_9_of_a_keeper_leaves_no_process_and_the_replica_comes_back(
     served = serve(restart={"first_delay_s": 0.2}).wait_ready()
     engine = served.engine_of(0)
     os.kill(served.keepers()[0], signal.SIGKILL)
-    wait_until(lambda: not Path(f"/proc/{engine}").exists())
+    wait_until(lambda: not is_alive(engine))
     wait_until(lambda: served.output().count("replica 0: healthy") == 2)
+
+
+def test_kill_9_of_a_keeper_while_starting_ends_the_engine_and_the_command(
+    serve: Callable[..., Served],
+) -> None:
+    served = serve(extra_args={"startup-seconds": 60})
+    wait_until(lambda: len(keeper.descendants(served.process.pid)) == 2)
+    [kept, engine] = keeper.descendants(served.process.pid)
+    os.kill(kept, signal.SIGKILL)
+    assert served.process.wait(20) == 1
+    assert not is_alive(engine)
+
+
+def test_a_full_disk_does_not_stop_the_serving(serve: Callable[..., Served]) -> None:
+    served = serve(console=Path("/dev/full"), log=Path("/dev/full"))
+    wait_until(lambda: answers(served.url))
+    body = {"model": "tiny", "prompt": "x", "max_tokens": 1}
+    assert call(f"{served.url}/v1/completions", body).status == 200
+    assert served.stop() == 0
+
+
+def test_nohup_is_respected(serve: Callable[..., Served]) -> None:
+    served = serve(nohup=True).wait_ready()
+    served.process.send_signal(signal.SIGHUP)
+    time.sleep(0.5)
+    assert call(f"{served.url}/health").status == 200
+
+
+def test_a_key_in_the_configs_environment_is_asked_for_and_used(serve: Callable[..., Served]) -> None:
+    served = serve(environment={"VLLM_API_KEY": "k3y"}).wait_ready()
+    assert call(f"{served.url}/v1/models").status == 401
+    assert call(f"{served.url}/v1/models", key="k3y").status == 200
+    everything = "".join(file.read_text() for file in served.run.rglob("*") if file.is_file())
+    assert "k3y" not in everything
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::1", "localhost"])
+def test_servers_on_other_addresses_are_found_healthy(serve: Callable[..., Served], host: str) -> None:
+    served = serve(host=host).wait_ready()
+    assert "replica 0: healthy" in served.output()
 
 
 def test_a_replica_that_keeps_dying_is_given_up(serve: Callable[..., Served]) -> None:
@@ -146,7 +222,7 @@ def test_ctrl_c_while_starting_stops_cleanly(serve: Callable[..., Served]) -> No
     children = keeper.descendants(served.process.pid)
     served.process.send_signal(signal.SIGINT)
     assert served.process.wait(20) == 0
-    assert not any(Path(f"/proc/{pid}").exists() for pid in children)
+    assert not any(is_alive(pid) for pid in children)
 
 
 def test_a_port_in_use_is_bad_input(serve: Callable[..., Served]) -> None:

@@ -4,7 +4,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from seatrial.serving.adapters.gate import Finding
+    from seatrial.serving.adapters.gate import Base, Finding
+    from seatrial.serving.client import ModelCard
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 
@@ -58,7 +59,7 @@ async def _list(args: argparse.Namespace) -> int:
         )
         return 0
     rows = [
-        (a.name, _alias_note(a.root, adapters), base.name, a.root, url)
+        (a.name, _meaning(a, adapters), base.name, a.root, url)
         for url, base, adapters in found
         for a in adapters
     ]
@@ -72,8 +73,8 @@ async def _list(args: argparse.Namespace) -> int:
 async def _load(args: argparse.Namespace) -> int:
     from seatrial.cli.printing import print_json
     from seatrial.serving.adapters.adapter import Adapter
-    from seatrial.serving.adapters.gate import adapter_directory
     from seatrial.serving.adapters.live import load
+    from seatrial.serving.adapters.source import adapter_directory
 
     adapter = Adapter.read(adapter_directory(args.adapter))
     done = await load(args.name, adapter, args.adapter, _urls(args))
@@ -100,37 +101,53 @@ async def _unload(args: argparse.Namespace) -> int:
 
 
 async def _check(args: argparse.Namespace) -> int:
-    from dataclasses import asdict, replace
+    import sys
+    from dataclasses import asdict
 
     from seatrial.cli.printing import print_json
-    from seatrial.errors import ServerError
     from seatrial.serving.adapters.adapter import Adapter
-    from seatrial.serving.adapters.gate import Base, adapter_directory, inspect, refuse_failures
+    from seatrial.serving.adapters.gate import inspect, refuse_failures
+    from seatrial.serving.adapters.source import adapter_directory
+
+    adapter = Adapter.read(adapter_directory(args.adapter))
+    bases = await _bases(args)
+    if not bases:
+        print("no server answers and no --base is given: only the files are checked", file=sys.stderr)
+    checked = {place: inspect(adapter, base) for place, base in bases.items()} or {"": inspect(adapter, None)}
+    if args.json:
+        print_json([{"against": at, "findings": [asdict(f) for f in found]} for at, found in checked.items()])
+    for place, findings in checked.items():
+        if not args.json:
+            print(f"{args.adapter}{f' against {place}' if place else ''}")
+            _print_findings(findings)
+    for findings in checked.values():
+        refuse_failures(adapter, findings)
+    return 0
+
+
+async def _bases(args: argparse.Namespace) -> "dict[str, Base]":
+    """What to check against, by where it was found: `--base`, else every server given, else one at the default."""
+    from dataclasses import replace
+
+    from seatrial.errors import ServerError
+    from seatrial.serving.adapters.gate import Base
     from seatrial.serving.adapters.live import base_on
     from seatrial.serving.client import Client
     from seatrial.serving.models.catalog import resolve_model
 
-    adapter = Adapter.read(adapter_directory(args.adapter))
-    base: Base | None = None
+    bases: dict[str, Base] = {}
     if args.base:
-        base = Base(resolve_model(args.base, print, make=False))
+        bases[args.base] = Base(resolve_model(args.base, print, make=False))
     else:
-        try:
-            async with Client(_urls(args)[0], timeout_s=10) as client:
-                base = await base_on(client)
-        except ServerError:
-            if args.url:
-                raise
-            print("no server answers and no --base is given: only the files are checked")
-    if base and args.max_lora_rank:
-        base = replace(base, max_lora_rank=args.max_lora_rank)
-    findings = inspect(adapter, base)
-    if args.json:
-        print_json([asdict(finding) for finding in findings])
-    else:
-        _print_findings(findings)
-    refuse_failures(adapter, findings)
-    return 0
+        for url in _urls(args):
+            try:
+                async with Client(url, timeout_s=10) as client:
+                    bases[client.url] = await base_on(client)
+            except ServerError:
+                if args.url:
+                    raise
+    limit = args.max_lora_rank
+    return {place: replace(base, max_lora_rank=limit or base.max_lora_rank) for place, base in bases.items()}
 
 
 def _print_findings(findings: "list[Finding]") -> None:
@@ -139,8 +156,11 @@ def _print_findings(findings: "list[Finding]") -> None:
         print(f"  {marks[finding.outcome]} {finding.check:8} {finding.text}")
 
 
-def _alias_note(root: str, adapters: list) -> str:  # type: ignore[type-arg]
-    return next((a.name for a in adapters if a.root == root and "@" in a.name), "")
+def _meaning(card: "ModelCard", adapters: "list[ModelCard]") -> str:
+    """For an alias, the version it stands for."""
+    if "@" in card.name:
+        return ""
+    return next((other.name for other in adapters if other.root == card.root and "@" in other.name), "")
 
 
 def _urls(args: argparse.Namespace) -> list[str]:

@@ -10,7 +10,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check.add_argument(
         "file", type=Path, metavar="FILE", help="model_config_*.json: model to [{ip_addr, port}]"
     )
-    check.add_argument("--timeout", type=float, default=4.0, metavar="S", help="seconds for each (default 4)")
+    check.add_argument("--timeout", type=float, metavar="S", help="seconds for each (default 4)")
     check.add_argument("--json", action="store_true", help="print the verdicts for a script")
 
 
@@ -20,9 +20,9 @@ def run(args: argparse.Namespace) -> int:
 
     from seatrial.cli.printing import print_json, print_table
     from seatrial.config.endpoints import read_pool
-    from seatrial.serving.endpoint_checks import check_pool
+    from seatrial.serving.endpoint_checks import TIMEOUT_SECONDS, check_pool
 
-    verdicts = asyncio.run(check_pool(read_pool(args.file), timeout_s=args.timeout))
+    verdicts = asyncio.run(check_pool(read_pool(args.file), timeout_s=args.timeout or TIMEOUT_SECONDS))
     failed = sum(not verdict.ok for verdict in verdicts)
     if args.json:
         print_json([asdict(verdict) for verdict in verdicts])

@@ -28,5 +28,8 @@ def run(args: argparse.Namespace) -> int:
         ]
         print_table(("name", "made", "directory"), rows)
         return 0
+    if args.out and is_whole(args.out):
+        print(f"{args.out} holds a model already; nothing was made")
+        return 0
     print(make_own(args.name, print, args.out))
     return 0

@@ -65,7 +65,8 @@ def _serve(args: argparse.Namespace, plan: "Plan") -> int:
     versions = (
         plan.engine.versions() if plan.config.runtime == "process" else {"image": plan.config.docker.image}
     )
-    with Run.start(path, "serve", plan.resolved(), versions=versions, inputs={"config": args.config}) as run:
+    inputs = {"config": args.config, **plan.inputs()}
+    with Run.start(path, "serve", plan.resolved(), versions=versions, inputs=inputs) as run:
         say(f"run directory: {path}")
         asyncio.run(Supervisor(plan, run, say=say, echo=echo, on_ready=ready).serve())
     return 0

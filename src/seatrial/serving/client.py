@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -11,6 +12,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from seatrial.errors import BadInput, ServerError
+from seatrial.serving.resolver import AbandonableResolver
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,10 @@ class Client:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(headers=self._headers, timeout=self._timeout)
+        connector = aiohttp.TCPConnector(resolver=AbandonableResolver())
+        self._session = aiohttp.ClientSession(
+            headers=self._headers, timeout=self._timeout, connector=connector
+        )
         return self
 
     async def __aexit__(
@@ -138,9 +143,16 @@ def server_url(text: str) -> str:
 
 
 def is_local(url: str) -> bool:
-    """Whether the server shares this machine, and so its file system."""
+    """Whether the server's address is one of this machine's, so that it shares our file system."""
     host = urlsplit(url).hostname or ""
-    return host in ("localhost", "::1") or host.startswith("127.")
+    try:
+        for family, kind, protocol, _, address in socket.getaddrinfo(host, 0, type=socket.SOCK_DGRAM):
+            with socket.socket(family, kind, protocol) as probe:
+                probe.bind(address)  # the system lets one bind to its own addresses only; nothing is sent
+                return True
+    except OSError:
+        return False
+    return False
 
 
 def _reason(text: str) -> str:

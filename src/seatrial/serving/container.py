@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from seatrial.config.addresses import bracketed
 from seatrial.config.serve import ServeConfig
 from seatrial.secrets import is_secret
 from seatrial.serving.launch import Launch
 
 MODEL = "/seatrial/model"
-ADAPTERS = "/seatrial/adapters"
 PACKAGE = "/seatrial/package"
 """Where our plugin is mounted for engines that need it."""
 HUB_CACHE = "/root/.cache/huggingface"
@@ -21,27 +21,18 @@ def container_name(port: int) -> str:
     return f"seatrial-{port}"
 
 
-def mounted(
-    model: str, adapters: Mapping[str, str], hub_cache: Path
-) -> tuple[str, dict[str, str], dict[str, str]]:
-    """The model and the adapters as the container sees them, and the mounts (inside to outside) that make it so.
+def mounted(model: str, hub_cache: Path) -> tuple[str, dict[str, str]]:
+    """The model as the container sees it, and the mounts (inside to outside) that make it so.
 
-    What is a directory here is mounted; a hub id is left for the engine to fetch.
+    A directory here is mounted; a hub id is left for the engine to fetch.
     """
-    mounts: dict[str, str] = {}
-
-    def inside(source: str, target: str) -> str:
-        directory = Path(source)
-        if not directory.is_dir():
-            return source
-        if directory.is_relative_to(hub_cache):
-            # Its files are links to others of the cache, so it is of use only within the whole.
-            return f"{HUB_CACHE}/{directory.relative_to(hub_cache)}"
-        mounts[target] = source
-        return target
-
-    model = inside(model, MODEL)
-    return model, {name: inside(path, f"{ADAPTERS}/{name}") for name, path in adapters.items()}, mounts
+    directory = Path(model)
+    if not directory.is_dir():
+        return model, {}
+    if directory.is_relative_to(hub_cache):
+        # Its files are links to others of the cache, so it is of use only within the whole.
+        return f"{HUB_CACHE}/{directory.relative_to(hub_cache)}", {}
+    return MODEL, {MODEL: model}
 
 
 def containerized(
@@ -50,7 +41,7 @@ def containerized(
     variables: Mapping[str, str],
     *,
     port: int,
-    gpus: Sequence[int],
+    gpus: Sequence[str],
     mounts: Mapping[str, str],
     hub_cache: Path,
     store: Path,
@@ -58,17 +49,16 @@ def containerized(
 ) -> Launch:
     """`docker run` of one replica. Secrets are passed by name alone, so no command line shows them.
 
-    `mounts` are read-only, inside to outside. `store` is mounted where it is: adapters loaded later are named by
-    their place in it. `secrets` are names of variables in the supervisor's own environment.
+    `mounts` are read-only, inside to outside. `store` is mounted where it is: adapters are named by their place
+    in it. `secrets` are names of variables in the supervisor's own environment.
     """
     docker, name = config.docker, container_name(port)
     words = ["docker", "run", "--rm", "--name", name, "--init", "--ipc", "host", "--network", docker.network]
     if docker.network != "host":
-        host = f"[{config.host}]" if ":" in config.host else config.host
-        words += ["--publish", f"{host}:{port}:{port}"]
+        words += ["--publish", f"{bracketed(config.host)}:{port}:{port}"]
     if gpus:
         # The quotes are for docker, which would take a bare comma for the end of the value.
-        words += ["--gpus", json.dumps(f"device={','.join(map(str, gpus))}")]
+        words += ["--gpus", json.dumps(f"device={','.join(gpus)}")]
     for target, source in {**mounts, str(store): str(store)}.items():
         words += ["--mount", _mount(source, target, "readonly")]
     words += ["--mount", _mount(str(hub_cache), HUB_CACHE)]

@@ -65,9 +65,17 @@ CAUSES: tuple[Cause, ...] = (
             r"|Can't load the configuration of|does not appear to have a file named config\.json"
             r"|couldn't connect to .* to load|LocalEntryNotFoundError|Cannot find any model weights"
             r"|Invalid repository ID or local directory|Incorrect path_or_model_id"
+            r"|gated repo|GatedRepoError|401 Client Error"
         ),
         "the model was not found",
         "check model_id: a hub id this machine can reach (with HF_TOKEN for a gated one), or a local directory",
+        input_fault=True,
+    ),
+    Cause(
+        "no vLLM",
+        re.compile(r"No module named '?vllm"),
+        "the engine's interpreter cannot import vLLM",
+        "seatrial setup engine, or give engine.python an interpreter that has it",
         input_fault=True,
     ),
     Cause(

@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from seatrial.config.serve import ServeConfig
+from seatrial.config.serve import EngineChoice, ServeConfig
+from seatrial.errors import MissingPart
 from seatrial.files import home
 from seatrial.secrets import is_secret
+from seatrial.serving.engine import find_engine
 from seatrial.serving.environments.environment import Environment
-from seatrial.serving.hardware import Gpu, gpus
+from seatrial.serving.hardware import Gpu, gpus, memory
 from seatrial.serving.limits import COMFORTABLE, LOW
 from seatrial.serving.model_size import weight_bytes
+from seatrial.serving.models.catalog import hub_cache, local_directory
 
 Level = Literal["ok", "note", "warning"]
 GIB = 2**30
@@ -57,7 +60,8 @@ def examine(config: ServeConfig | None = None) -> list[Finding]:
     present = gpus()
     findings = [
         _gpus(present),
-        *(_environment(name) for name in ("engine", "train", "bench")),
+        _engine(),
+        *(_environment(name) for name in ("train", "bench")),
         _docker(),
         _namespaces(),
         open_files(resource.getrlimit(resource.RLIMIT_NOFILE)),
@@ -77,6 +81,14 @@ def _gpus(present: list[Gpu]) -> Finding:
     return Finding("gpu", "ok", f"{len(present)}: {names}")
 
 
+def _engine() -> Finding:
+    try:
+        engine = find_engine(EngineChoice())
+    except MissingPart as missing:
+        return Finding("engine", "note", missing.message, missing.cure)
+    return Finding("engine", "ok", f"vLLM in {engine.python}")
+
+
 def _environment(name: str) -> Finding:
     environment = Environment.named(name)
     if environment.is_ready():
@@ -87,7 +99,10 @@ def _environment(name: str) -> Finding:
 def _docker() -> Finding:
     if shutil.which("docker") is None:
         return Finding(
-            "docker", "note", "not installed: `runtime: docker` cannot be used", "apt-get install docker.io"
+            "docker",
+            "warning",
+            "not installed: `runtime: docker` cannot be used",
+            "apt-get install docker.io",
         )
     version = _output(["docker", "version", "--format", "{{.Server.Version}}"])
     if not version:
@@ -130,11 +145,12 @@ def open_files(limits: tuple[int, int]) -> Finding:
 
 
 def _memory() -> Finding:
-    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    level: Level = "ok" if total >= 8 * GIB else "warning"
+    have = memory()
+    level: Level = "ok" if have.total >= 8 * GIB else "warning"
     cure = "" if level == "ok" else "vLLM for CPU wants 8 GiB for a small model"
-    return Finding("memory", level, f"{total / GIB:.0f} GiB, {free / GIB:.0f} GiB free", cure)
+    return Finding(
+        "memory", level, f"{have.total / GIB:.0f} GiB, {have.available / GIB:.0f} GiB available", cure
+    )
 
 
 def _disk() -> Finding:
@@ -177,7 +193,7 @@ def _fit(config: ServeConfig, present: list[Gpu]) -> Iterable[Finding]:
         return
     per_replica = needed * 1.2
     text = f"{config.model_id} has {needed / GIB:.1f} GiB of weights"
-    if present:
+    if present and config.engine.device != "cpu":
         have = sum(gpu.memory_mib for gpu in present[: config.tensor_parallel_size]) * 2**20
         have = int(have * (config.gpu_memory_utilization or 0.9))
         place, cure = (
@@ -185,17 +201,17 @@ def _fit(config: ServeConfig, present: list[Gpu]) -> Iterable[Finding]:
             "quantize, raise tensor_parallel_size, or take a smaller model",
         )
     else:
-        have = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // config.replicas
-        place, cure = "free memory of one replica", "take a smaller model or fewer replicas"
+        have = memory().available // config.replicas
+        place, cure = "memory available to one replica", "take a smaller model or fewer replicas"
     if have < per_replica:
         yield Finding("model", "warning", f"{text}; the {place} is {have / GIB:.1f} GiB", cure)
     else:
         yield Finding("model", "ok", f"{text}; the {place} is {have / GIB:.1f} GiB")
-    if not Path(config.model_id).expanduser().is_dir() and free_disk(home()) < needed * 1.1:
+    if local_directory(config.model_id) is None and free_disk(hub_cache()) < needed * 1.1:
         yield Finding(
             "model",
             "warning",
-            f"{text}; the disk has {free_disk(home()) / GIB:.1f} GiB free to fetch it",
+            f"{text}; the disk has {free_disk(hub_cache()) / GIB:.1f} GiB free to fetch it",
             "free some, or point HF_HOME to a larger disk",
         )
 

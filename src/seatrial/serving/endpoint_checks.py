@@ -8,8 +8,11 @@ import aiohttp
 from seatrial.config.endpoints import RETRIEVAL, Endpoint, Pool
 from seatrial.errors import ServerError
 from seatrial.serving.client import Client, Refused
+from seatrial.serving.resolver import AbandonableResolver
 
 TIMEOUT_SECONDS = 4.0
+RAW_CALLS = ("<tool_call>", "[TOOL_CALLS]", "<|python_tag|>", "<function=", "<|channel|>commentary to=")
+"""How models write their calls; a parser that fits takes them out of the text."""
 TOOL = {
     "type": "function",
     "function": {
@@ -52,13 +55,13 @@ async def _check(model: str, endpoint: Endpoint, timeout_s: float) -> Verdict:
 async def _check_model(model: str, url: str, timeout_s: float) -> Verdict:
     async with Client(url, timeout_s=timeout_s) as client:
         cards = await client.models()
-        wanted = model.rstrip("/")
-        card = next(
-            (card for card in cards if wanted in (card.name.rstrip("/"), card.root.rstrip("/"))), None
-        )
+        card = next((card for card in cards if card.name == model), None)
         if card is None:
-            served = ", ".join(card.name for card in cards) or "nothing"
-            return Verdict(model, url, False, f"serves {served}, not this model")
+            names = ", ".join(card.name for card in cards) or "nothing"
+            text = f"serves {names}, not this model"
+            if any(card.root.rstrip("/") == model.rstrip("/") for card in cards):
+                text = f"serves it under another name, {names}: requests for this one would get a 404"
+            return Verdict(model, url, False, text)
         base = next((base for base in cards if base.name == card.parent), card)
         tools = await _try_tools(client, card.name)
         ok = tools == "ok"
@@ -68,21 +71,30 @@ async def _check_model(model: str, url: str, timeout_s: float) -> Verdict:
 async def _try_tools(client: Client, model: str) -> str:
     """Whether the server takes a request with tools and reads the reply with its parser.
 
-    Whether the model decides to call one is its own affair; a parser that does not fit fails with a 4xx or 5xx.
+    Whether the model decides to call one is its own affair. A parser that does not fit fails with a 4xx or 5xx, or
+    leaves the call in the text as the model wrote it.
     """
+    messages = [{"role": "user", "content": "Use the tool to answer: what is 1 + 1?"}]
     try:
-        messages = [{"role": "user", "content": "Use the tool to answer: what is 1 + 1?"}]
-        await client.chat(model, messages, tools=[TOOL], tool_choice="auto", max_tokens=16, temperature=0)
+        said = await client.chat(
+            model, messages, tools=[TOOL], tool_choice="auto", max_tokens=16, temperature=0
+        )
+        text = str(said["choices"][0]["message"].get("content") or "")
     except Refused as refusal:
         return refusal.reason
+    except (KeyError, IndexError, TypeError, AttributeError):
+        return "the answer is not in OpenAI's form"
+    if any(mark in text for mark in RAW_CALLS):
+        return f"the call was left in the text, so another tool-call parser is needed: {text[:60]!r}"
     return "ok"
 
 
 async def _check_retrieval(name: str, url: str, timeout_s: float) -> Verdict:
     timeout = aiohttp.ClientTimeout(total=timeout_s)
     try:
+        connector = aiohttp.TCPConnector(resolver=AbandonableResolver())
         async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
+            aiohttp.ClientSession(timeout=timeout, connector=connector) as session,
             session.get(f"{url}/health") as response,
         ):
             ok = response.status == 200

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -36,8 +37,13 @@ class Engine:
             "print(json.dumps(found))"
         )
         command = [str(self.python), "-I", "-c", program, *VERSIONS_OF]
-        answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        versions: dict[str, str] = json.loads(answer.stdout) if answer.returncode == 0 else {}
+        try:
+            answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+            versions: dict[str, str] = json.loads(answer.stdout)
+        except (OSError, subprocess.SubprocessError, ValueError):
+            raise ConfigError(
+                f"{self.python} does not run as a Python", cure="check engine.python, or leave it out"
+            ) from None
         return versions
 
 
@@ -48,8 +54,10 @@ def find_engine(choice: EngineChoice, *, installed: bool = True) -> Engine:
     cpu = choice.device == "cpu" or (choice.device == "auto" and not gpus())
     if choice.python is not None:
         python = choice.python.expanduser()
-        if not python.is_file():
-            raise ConfigError(f"engine.python: no such interpreter: {python}")
+        if not (python.is_file() and os.access(python, os.X_OK)):
+            raise ConfigError(
+                f"engine.python: no such interpreter: {python}", cure="name an executable python"
+            )
         return Engine(python, cpu)
     if importlib.util.find_spec("vllm") is not None:
         return Engine(Path(sys.executable), cpu)

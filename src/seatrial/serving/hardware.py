@@ -1,7 +1,9 @@
-"""The NVIDIA GPUs of this machine, as `nvidia-smi` reports them."""
+"""The NVIDIA GPUs and the memory of this machine."""
 
+import os
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 QUERY = ["nvidia-smi", "--query-gpu=index,name,memory.total", "--format=csv,noheader,nounits"]
 
@@ -32,3 +34,24 @@ def parse_gpus(text: str) -> list[Gpu]:
             mib = int(memory) if memory.strip().isdigit() else 0
             found.append(Gpu(int(index), name.strip(), mib))
     return found
+
+
+def available_gpus() -> list[str]:
+    """The GPUs this process may use, as CUDA_VISIBLE_DEVICES writes them: all, less what that variable hides."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return [str(gpu.index) for gpu in gpus()]
+    return [word.strip() for word in visible.split(",") if word.strip() and word.strip() != "-1"]
+
+
+@dataclass(frozen=True)
+class Memory:
+    total: int
+    available: int
+    """What a program can still have, caches that would be given up included."""
+
+
+def memory() -> Memory:
+    fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    total, available = (int(fields[name].split()[0]) * 1024 for name in ("MemTotal", "MemAvailable"))
+    return Memory(total, available)

@@ -8,7 +8,7 @@ from typing import Any
 
 from seatrial.config.serve import InferenceParameters, ServeConfig
 from seatrial.secrets import masked, masked_words
-from seatrial.serving.families import family_of
+from seatrial.serving.families import Family
 
 LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """The values that vLLM takes for max_lora_rank."""
@@ -36,6 +36,7 @@ class Launch:
 def engine_arguments(
     config: ServeConfig,
     *,
+    family: Family,
     model: str,
     port: int,
     adapters: Mapping[str, str],
@@ -44,7 +45,7 @@ def engine_arguments(
 ) -> list[str]:
     """The arguments of `vllm serve` for one replica, `model` and `adapters` as the engine will find them."""
     words: list[str] = [model, "--host", config.host, "--port", str(port), "--served-model-name", config.name]
-    tools, reasoning = parsers(config)
+    tools, reasoning = parsers(config, family)
     settings: dict[str, Any] = {
         "max_model_len": config.max_model_len,
         "quantization": config.quantization,
@@ -79,7 +80,7 @@ def engine_arguments(
 
 
 def engine_environment(
-    config: ServeConfig, *, gpus: Sequence[int], cpu: bool, cpu_kv_gib: int, python_path: str
+    config: ServeConfig, *, gpus: Sequence[str], cpu: bool, cpu_kv_gib: int, python_path: str
 ) -> dict[str, str]:
     """The variables an engine gets beyond the user's own."""
     variables = {"PYTHONUNBUFFERED": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
@@ -91,13 +92,12 @@ def engine_environment(
             variables["PYTHONPATH"] = python_path
         variables["VLLM_CPU_KVCACHE_SPACE"] = str(config.cpu_kv_cache_gib or cpu_kv_gib)
     elif gpus:
-        variables["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, gpus))
+        variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
     return variables | config.environment
 
 
-def parsers(config: ServeConfig) -> tuple[str | None, str | None]:
+def parsers(config: ServeConfig, family: Family) -> tuple[str | None, str | None]:
     """The tool-call and reasoning parsers: as configured, else by family; `none` is none."""
-    family = family_of(config.model_id)
     tools = config.tool_call_parser or family.tool_call_parser
     reasoning = config.reasoning_parser or family.reasoning_parser
     return (None if tools == "none" else tools), (None if reasoning == "none" else reasoning)

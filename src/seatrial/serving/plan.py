@@ -6,22 +6,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from seatrial.config.addresses import callable_host, url_of
 from seatrial.config.serve import ServeConfig
 from seatrial.errors import ConfigError
 from seatrial.secrets import masked
 from seatrial.serving.adapters.adapter import Adapter
-from seatrial.serving.adapters.gate import Base, adapter_directory, inspect, refuse_failures
+from seatrial.serving.adapters.gate import Base, inspect, refuse_failures
+from seatrial.serving.adapters.source import adapter_directory
 from seatrial.serving.adapters.store import kept, place_of, store
 from seatrial.serving.container import PACKAGE, container_name, containerized, mounted
 from seatrial.serving.docker import require_docker
 from seatrial.serving.engine import Engine, find_engine
 from seatrial.serving.environments.environment import package_path
-from seatrial.serving.hardware import gpus
+from seatrial.serving.families import Family, family_of
+from seatrial.serving.hardware import available_gpus, memory
 from seatrial.serving.launch import Launch, engine_arguments, engine_environment, lora_rank
-from seatrial.serving.models.catalog import resolve_model
+from seatrial.serving.models.catalog import hub_cache, local_directory, model_config, resolve_model
 from seatrial.serving.ports import require_free
 
-NEEDED_SECRETS = ("HF_TOKEN", "VLLM_API_KEY")
+NEEDED_SECRETS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "VLLM_API_KEY")
 """What an engine may have of the user's secrets: the hub's token and its own key."""
 
 
@@ -33,12 +36,25 @@ class Plan:
     engine: Engine
     launches: list[Launch]
     max_lora_rank: int | None
+    versions: dict[str, str]
+    """What adapters the servers begin with: each of `lora_modules` by its plain and its versioned name, to its path."""
 
     @property
     def urls(self) -> list[str]:
-        host = "127.0.0.1" if self.config.host in ("0.0.0.0", "::") else self.config.host  # noqa: S104
-        host = f"[{host}]" if ":" in host else host
-        return [f"http://{host}:{port}" for port in self.config.ports]
+        return [url_of(callable_host(self.config.host), port) for port in self.config.ports]
+
+    @property
+    def api_key(self) -> str | None:
+        """The key that the servers will ask for."""
+        return self.config.environment.get("VLLM_API_KEY") or os.environ.get("VLLM_API_KEY")
+
+    def inputs(self) -> dict[str, Path]:
+        """The files that decide what is served: the adapters, and the model's own config where it lies here."""
+        files = {f"adapter {name}": Path(path) for name, path in self.versions.items() if "@" not in name}
+        directory = local_directory(self.model)
+        if directory and (directory / "config.json").is_file():
+            files["model config"] = directory / "config.json"
+        return files
 
     def resolved(self) -> dict[str, Any]:
         """The configuration as it will be used, for `--json` and `run.json`; secrets hidden."""
@@ -60,7 +76,8 @@ def make_plan(config: ServeConfig, say: Callable[[str], None], *, dry: bool = Fa
         prepare_mounts(config)
     engine = find_engine(config.engine, installed=not (dry or docker))
     model = resolve_model(config.model_id, say, make=not dry)
-    adapters, rank = resolve_adapters(config, model, dry=dry)
+    adapters, found = resolve_adapters(config, model, dry=dry)
+    rank = max((adapter.rank for adapter in found.values()), default=None)
     assigned = assign_gpus(config, available_gpus(), dry=dry) if not engine.cpu else [[]] * config.replicas
     if not dry:
         require_free(config.host, config.ports)
@@ -68,25 +85,30 @@ def make_plan(config: ServeConfig, say: Callable[[str], None], *, dry: bool = Fa
         _launch(config, engine, model, adapters, rank, index, assigned[index])
         for index in range(config.replicas)
     ]
-    return Plan(config, model, engine, launches, lora_rank(config, rank) if config.lora else None)
+    versions = {adapter.version_of(name): adapters[name] for name, adapter in found.items()}
+    limit = lora_rank(config, rank) if config.lora else None
+    return Plan(config, model, engine, launches, limit, adapters | versions if versions else {})
 
 
-def resolve_adapters(config: ServeConfig, model: str, *, dry: bool) -> tuple[dict[str, str], int | None]:
-    """The stored copy of each adapter, after the gate has seen it, and the largest rank among them.
+def resolve_adapters(
+    config: ServeConfig, model: str, *, dry: bool
+) -> tuple[dict[str, str], dict[str, Adapter]]:
+    """The stored copy of each adapter, after the gate has seen it, and the adapters that were found.
 
     A dry plan takes what it cannot find here, such as a hub id without a network, as it is written.
     """
-    adapters: dict[str, str] = {}
-    ranks: list[int] = []
+    paths: dict[str, str] = {}
+    found: dict[str, Adapter] = {}
+    limit = lora_rank(config, None) if config.max_lora_rank else None
     for name, source in config.lora_modules.items():
         if dry and not Path(source).expanduser().exists():
-            adapters[name] = source
+            paths[name] = source
             continue
         adapter = Adapter.read(adapter_directory(source))
-        refuse_failures(adapter, inspect(adapter, Base(model, config.max_lora_rank)))
-        adapters[name] = str(place_of(adapter) if dry else kept(adapter))
-        ranks.append(adapter.rank)
-    return adapters, max(ranks, default=None)
+        refuse_failures(adapter, inspect(adapter, Base(model, limit)))
+        paths[name] = str(place_of(adapter) if dry else kept(adapter))
+        found[name] = adapter
+    return paths, found
 
 
 def prepare_mounts(config: ServeConfig) -> None:
@@ -98,20 +120,7 @@ def prepare_mounts(config: ServeConfig) -> None:
         directory.mkdir(parents=True, exist_ok=True)
 
 
-def hub_cache() -> Path:
-    return Path(os.environ.get("HF_HOME") or "~/.cache/huggingface").expanduser().resolve()
-
-
-def available_gpus() -> list[int]:
-    """The GPUs this process may use: those present, less what CUDA_VISIBLE_DEVICES hides."""
-    present = [gpu.index for gpu in gpus()]
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is None:
-        return present
-    return [int(word) for word in visible.split(",") if word.strip().isdigit() and int(word) in present]
-
-
-def assign_gpus(config: ServeConfig, available: Sequence[int], *, dry: bool = False) -> list[list[int]]:
+def assign_gpus(config: ServeConfig, available: Sequence[str], *, dry: bool = False) -> list[list[str]]:
     """The GPUs of each replica, `tensor_parallel_size` of them, none given twice."""
     size = config.tensor_parallel_size
     needed = size * config.replicas
@@ -122,14 +131,13 @@ def assign_gpus(config: ServeConfig, available: Sequence[int], *, dry: bool = Fa
                 f" {len(available)}",
                 cure="lower replicas or tensor_parallel_size, or widen CUDA_VISIBLE_DEVICES",
             )
-        available = range(needed)
+        available = [str(index) for index in range(needed)]
     return [list(available[start : start + size]) for start in range(0, needed, size)]
 
 
 def default_cpu_kv_gib(replicas: int) -> int:
     """An eighth of the machine's memory, shared among replicas, between 1 and 8 GiB each."""
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
-    return max(1, min(8, int(memory / 8 / replicas)))
+    return max(1, min(8, int(memory().total / 2**30 / 8 / replicas)))
 
 
 def _launch(
@@ -139,14 +147,15 @@ def _launch(
     adapters: dict[str, str],
     rank: int | None,
     index: int,
-    assigned: list[int],
+    assigned: list[str],
 ) -> Launch:
     port = config.ports[index]
+    family = find_family(config.model_id, model)
     docker = config.runtime == "docker"
     python_path = os.pathsep.join(filter(None, [str(package_path()), os.environ.get("PYTHONPATH")]))
     mounts: dict[str, str] = {}
     if docker:
-        model, adapters, mounts = mounted(model, adapters, hub_cache())
+        model, mounts = mounted(model, hub_cache())
         for source, target in config.docker.mounts.items():
             mounts[target] = str(Path(source).expanduser().resolve())
         # An image has vLLM but not the plugin; the stand-in's image has all of our package.
@@ -154,7 +163,13 @@ def _launch(
         mounts |= plugin
         python_path = PACKAGE if plugin else ""
     arguments = engine_arguments(
-        config, model=model, port=port, adapters=adapters, adapter_rank=rank, cpu=engine.cpu
+        config,
+        family=family,
+        model=model,
+        port=port,
+        adapters=adapters,
+        adapter_rank=rank,
+        cpu=engine.cpu,
     )
     variables = engine_environment(
         config,
@@ -176,6 +191,13 @@ def _launch(
         store=store(),
         secrets=[name for name in NEEDED_SECRETS if name in os.environ],
     )
+
+
+def find_family(model_id: str, model: str) -> Family:
+    """By the name; a directory of another name says in its config where it came from and what it is."""
+    directory = local_directory(model)
+    config = model_config(directory) if directory else {}
+    return family_of(model_id, str(config.get("_name_or_path", "")), str(config.get("model_type", "")))
 
 
 def plugin_mounts() -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Servers that `seatrial serve` runs on this machine, and what only their starter knows of them.
 
 A server does not tell its max_lora_rank over HTTP, nor a container where its model lies outside of it. So the
-supervisor leaves a note by URL while it runs; a note whose process has ended is not believed.
+supervisor leaves a note while it runs; a note whose process has ended is not believed.
 """
 
 import contextlib
@@ -10,8 +10,10 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from seatrial.files import home, write_json
+from seatrial.serving.client import is_local
 
 
 @dataclass(frozen=True)
@@ -46,4 +48,7 @@ def lookup(url: str) -> Note | None:
 
 
 def _place(url: str) -> Path:
-    return home() / "servers" / f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.json"
+    """By port where the server is on this machine: it has many names there, and the port only one server."""
+    port = urlsplit(url).port
+    name = str(port) if is_local(url) else hashlib.sha256(url.encode()).hexdigest()[:16]
+    return home() / "servers" / f"{name}.json"

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import sys
 import time
 from collections import deque
@@ -23,6 +24,8 @@ TAIL_LINES = 400
 SHOWN_LINES = 30
 GRACE_SECONDS = 15
 POLL_SECONDS = 0.5
+LAST_WORDS_SECONDS = 5
+"""How long a dead engine's log may take to end, and a dying engine to die."""
 LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
@@ -37,6 +40,7 @@ class Replica:
         say: Callable[[str], None],
         echo: Callable[[str], None],
         secrets: tuple[str, ...] = (),
+        api_key: str | None = None,
     ) -> None:
         self.index = index
         self.launch = launch
@@ -46,9 +50,12 @@ class Replica:
         self._say = say
         self._echo = echo
         self._secrets = secrets
+        self._api_key = api_key
         self._process: asyncio.subprocess.Process | None = None
         self._pump: asyncio.Task[None] | None = None
-        self._below: list[int] = []
+        self._mark = ""
+        self._seen: set[int] = set()
+        """Processes of the engine, to be reaped by us if its keeper is killed."""
         self._phase = "starting"
         self._started = 0.0
 
@@ -56,50 +63,51 @@ class Replica:
         self.tail.clear()
         self._phase = "starting"
         self._started = time.monotonic()
+        self._seen.clear()
+        self._mark = f"SEATRIAL_REPLICA={os.getpid()}.{self.index}.{time.monotonic_ns()}"
+        name, _, value = self._mark.partition("=")
         command = [sys.executable, "-I", "-S", keeper.__file__]
         command += [str(GRACE_SECONDS), json.dumps(self.launch.clean), *self.launch.argv]
-        self._process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env=without_secrets(os.environ, keep=self._secrets) | self.launch.environment,
-            start_new_session=True,  # Ctrl-C is for the supervisor, which then stops its engines in order
-        )
-        self._pump = asyncio.create_task(self._read_log())
-        self._below = []
-
-    def look(self) -> None:
-        """Remember which processes are the engine's, for the day its keeper is killed."""
-        if self._process is not None and self._process.returncode is None:
-            self._below = keeper.descendants(self._process.pid)
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                env=without_secrets(os.environ, keep=self._secrets) | self.launch.environment | {name: value},
+                start_new_session=True,  # Ctrl-C is for the supervisor, which then stops its engines in order
+            )
+        except OSError as error:
+            raise EngineError(f"replica {self.index} could not be started: {error}") from None
+        self._pump = asyncio.create_task(self._read_log(self._process))
 
     async def wait_exit(self) -> int:
         """The engine's exit code, once it and all it started are gone."""
         assert self._process is not None
         assert self._pump is not None
         code = await self._process.wait()
-        self._end_adopted()
-        await self._pump
         if code < 0:
-            # The keeper itself was killed, so nobody has removed the container.
-            await asyncio.to_thread(keeper.run_quietly, self.launch.clean)
+            # The keeper itself was killed, so what it would have cleared up is left to us.
+            await self._end_abandoned()
+        with contextlib.suppress(TimeoutError):
+            # Shielded: whoever waits may be cancelled, and the log is read to its end all the same.
+            await asyncio.wait_for(asyncio.shield(self._pump), LAST_WORDS_SECONDS)
         return code
 
-    def _end_adopted(self) -> None:
-        """End what a killed keeper left: as its subreaper we are the parent now."""
-        for pid in self._below:
+    async def _end_abandoned(self) -> None:
+        """End every process that carries this start's mark. As their subreaper we are their parent now."""
+        while abandoned := keeper.marked(self._mark):
+            self._seen.update(abandoned)
+            keeper.kill_all(abandoned)
+            await asyncio.sleep(0.05)
+        for pid in self._seen:
             if keeper.parent_of(pid) == os.getpid():
-                keeper.kill_all([pid])
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(pid, 0)
-        # Their own children come to us only as their parents go.
-        if any(keeper.parent_of(pid) == os.getpid() for pid in self._below):
-            self._end_adopted()
+                os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222 - it has ended, and we do not wait
+        await asyncio.to_thread(keeper.run_quietly, self.launch.clean)
 
     async def wait_healthy(self, model: str, timeout_s: float) -> float:
         """Return the seconds the start took, or raise what kept the engine from becoming healthy."""
-        healthy = asyncio.create_task(self._ask_until_healthy(model))
+        healthy = asyncio.create_task(self._ask_until_healthy(model, timeout_s))
         ended = asyncio.create_task(self.wait_exit())
         try:
             await asyncio.wait({healthy, ended}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
@@ -119,19 +127,23 @@ class Replica:
 
     async def stop(self) -> None:
         """Ask the engine to stop, and wait until nothing of it is left."""
-        if self._process is None or self._process.returncode is not None:
+        if self._process is None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            self._process.terminate()
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.terminate()
         await self.wait_exit()
 
     def death(self, code: int) -> SeatrialError:
         """Why the engine died, in its own words, with the cure where the cause is known."""
-        how = f"exit code {code}" if code < 128 else f"signal {code - 128}"
+        killed = -code if code < 0 else code - 128
+        how = f"exit code {code}" if 0 <= code < 128 else f"signal {killed}"
         head = f"replica {self.index} died while {self._phase} ({how})"
         known = cause_of(self.tail)
         if known is None:
             words = error_line(self.tail) or "it gave no reason"
+            if killed == signal.SIGKILL:
+                words += "; if nobody killed it, the kernel may have, for want of memory (dmesg tells)"
             return EngineError(f"{head}: {words}", cure=f"see {self.log}", detail=self.shown_tail())
         cause, line = known
         kind = BadInput if cause.input_fault else EngineError
@@ -140,34 +152,36 @@ class Replica:
     def shown_tail(self) -> str:
         return "\n".join(list(self.tail)[-SHOWN_LINES:])
 
-    async def _ask_until_healthy(self, model: str) -> None:
-        async with Client(self.url, timeout_s=120) as client:
-            while not await client.healthy():  # noqa: ASYNC110 - the event is on the other side of a socket
+    async def _ask_until_healthy(self, model: str, timeout_s: float) -> None:
+        async with Client(self.url, timeout_s=timeout_s, api_key=self._api_key) as client:
+            while not await client.healthy():
+                self._seen.update(keeper.descendants(self._process.pid if self._process else 0))
                 await asyncio.sleep(POLL_SECONDS)
             self._enter("answering its first completion")
             try:
                 await client.complete(model, "1", max_tokens=1, temperature=0)
-            except Refused as refusal:
-                raise EngineError(
-                    f"replica {self.index} is up but cannot complete: {refusal.reason}",
-                    cure=f"see {self.log}",
-                ) from None
             except ServerError as error:
-                # It went away between two questions: its exit code and log say more than this error does.
-                await asyncio.sleep(5)
-                raise EngineError(f"replica {self.index}: {error.message}", cure=f"see {self.log}") from None
+                if not isinstance(error, Refused) or error.status >= 500:
+                    # It may be dying: its exit code and its log then say more than this error does.
+                    await asyncio.sleep(LAST_WORDS_SECONDS)
+                raise EngineError(
+                    f"replica {self.index} is up but cannot complete: {error.message}", cure=f"see {self.log}"
+                ) from None
 
-    async def _read_log(self) -> None:
-        assert self._process is not None
-        assert self._process.stdout is not None
-        with self.log.open("a", buffering=1, errors="replace") as file:
+    async def _read_log(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        file = self.log.open("a", buffering=1, errors="replace")
+        try:
             rest = b""
-            while chunk := await self._process.stdout.read(65536):
+            while chunk := await process.stdout.read(65536):
                 *lines, rest = LINE_END.split(rest + chunk)
                 for line in lines:
                     self._take(line, file)
             if rest:
                 self._take(rest, file)
+        finally:
+            with contextlib.suppress(OSError):
+                file.close()
 
     def _take(self, raw: bytes, file: IO[str]) -> None:
         line = raw.decode(errors="replace").rstrip()

@@ -5,20 +5,20 @@ import contextlib
 import os
 import signal
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from seatrial.config.serve import RestartPolicy
 from seatrial.errors import EngineError, SeatrialError, ServerError
 from seatrial.runs import Run
 from seatrial.serving import keeper, registry
+from seatrial.serving.adapters.live import restore
 from seatrial.serving.client import Client
 from seatrial.serving.limits import open_files_warning, raise_open_files
 from seatrial.serving.plan import NEEDED_SECRETS, Plan
 from seatrial.serving.replica import Replica
+from seatrial.serving.restarts import Restarts
 
-WATCH_SECONDS = 2
+WATCH_SECONDS = 1
 
 
 class Supervisor:
@@ -46,6 +46,7 @@ class Supervisor:
                 say=say,
                 echo=lambda line, index=index: echo(index, line),  # type: ignore[misc]
                 secrets=NEEDED_SECRETS,
+                api_key=plan.api_key,
             )
             for index, (launch, url) in enumerate(zip(plan.launches, plan.urls, strict=True))
         ]
@@ -66,7 +67,8 @@ class Supervisor:
         keeper.prctl(keeper.PR_SET_CHILD_SUBREAPER, 1)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self.stop)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup asks of SIGHUP
+                loop.add_signal_handler(number, self.stop)
         keepers = [asyncio.create_task(self._keep(replica)) for replica in self._replicas]
         stopping = asyncio.create_task(self._stopping.wait())
         try:
@@ -87,16 +89,17 @@ class Supervisor:
             await asyncio.gather(*keepers, return_exceptions=True)
             await asyncio.gather(*(replica.stop() for replica in self._replicas))
             for url in self.plan.urls:
-                registry.withdraw(url)
+                with contextlib.suppress(OSError):
+                    registry.withdraw(url)
 
     async def _keep(self, replica: Replica) -> None:
         """One replica's life: start, serve, and start again after a death, until it dies too often."""
         restarts = Restarts(self.plan.config.restart)
-        adapters: dict[str, str] = {}
+        adapters = dict(self.plan.versions)
         while True:
-            await replica.start()
             code: int | None = None
             try:
+                await replica.start()
                 seconds = await replica.wait_healthy(self.plan.config.name, self.plan.config.start_timeout_s)
                 await self._became_healthy(replica, seconds, adapters)
                 code = await self._serve_until_death(replica, adapters)
@@ -120,30 +123,31 @@ class Supervisor:
             await asyncio.sleep(delay)
 
     async def _became_healthy(self, replica: Replica, seconds: float, adapters: dict[str, str]) -> None:
-        async with Client(replica.url, timeout_s=120) as client:
-            for name, path in adapters.items():
-                try:
-                    await client.load_adapter(name, path)
-                except ServerError as error:
-                    self._say(
-                        f"replica {replica.index}: adapter {name} could not be loaded again: {error.message}"
-                    )
-        registry.announce(
-            registry.Note(
-                replica.url,
-                os.getpid(),
-                self.plan.model,
-                self.plan.max_lora_rank,
-                str(self.run_directory.path.resolve()),
-            )
-        )
-        self._record("replica_healthy", replica=replica.index, seconds=round(seconds, 1))
-        restored = f", with {', '.join(adapters)} loaded again" if adapters else ""
-        self._say(f"replica {replica.index}: healthy after {seconds:.0f} s at {replica.url}{restored}")
+        restored: list[str] = []
+        if adapters:
+            async with self._client(replica) as client:
+                restored, failed = await restore(client, adapters)
+            for name, reason in failed.items():
+                self._say(f"replica {replica.index}: adapter {name} could not be loaded again: {reason}")
+        self._announce(replica)
+        self._record("replica_healthy", replica=replica.index, seconds=round(seconds, 1), adapters=restored)
+        with_adapters = f", with {', '.join(restored)}" if restored else ""
+        self._say(f"replica {replica.index}: healthy after {seconds:.0f} s at {replica.url}{with_adapters}")
         first_time = bool(self._waiting_for)
         self._waiting_for.discard(replica.index)
         if first_time and not self._waiting_for:
             self._on_ready()
+
+    def _announce(self, replica: Replica) -> None:
+        run = str(self.run_directory.path.resolve())
+        note = registry.Note(replica.url, os.getpid(), self.plan.model, self.plan.max_lora_rank, run)
+        try:
+            registry.announce(note)
+        except OSError as error:
+            self._say(f"warning: other commands will not know this server's rank limit: {error}")
+
+    def _client(self, replica: Replica) -> Client:
+        return Client(replica.url, timeout_s=120, api_key=self.plan.api_key)
 
     async def _serve_until_death(self, replica: Replica, adapters: dict[str, str]) -> int:
         watch = asyncio.create_task(self._watch(replica, adapters))
@@ -153,16 +157,16 @@ class Supervisor:
             watch.cancel()
 
     async def _watch(self, replica: Replica, adapters: dict[str, str]) -> None:
-        """Remember the replica's processes, and what clients have loaded, to serve it again after a restart."""
-        given = set(self.plan.config.lora_modules)
-        async with Client(replica.url, timeout_s=30) as client:
-            while True:
-                replica.look()
-                if self.plan.config.lora:
-                    with contextlib.suppress(ServerError):
-                        _, loaded = await client.base_and_adapters()
+        """Remember what clients have loaded and unloaded, so that a restarted replica serves the same again."""
+        async with self._client(replica) as client:
+            while self.plan.config.lora:
+                with contextlib.suppress(ServerError):
+                    _, cards = await client.base_and_adapters()
+                    loaded = {card.name: card.root for card in cards}
+                    if loaded != adapters:
                         adapters.clear()
-                        adapters.update({card.name: card.root for card in loaded if card.name not in given})
+                        adapters.update(loaded)
+                        self._record("adapters", replica=replica.index, loaded=sorted(loaded))
                 await asyncio.sleep(WATCH_SECONDS)
 
     def _record(self, event: str, **fields: Any) -> None:
@@ -171,24 +175,6 @@ class Supervisor:
         except OSError as error:
             # A full disk is no reason to stop serving.
             self._say(f"warning: {event} could not be written to {self.run_directory.path}: {error.strerror}")
-
-
-class Restarts:
-    """How often a replica may be started again, and how long to wait before. Pure but for its memory."""
-
-    def __init__(self, policy: RestartPolicy) -> None:
-        self._policy = policy
-        self._times: deque[float] = deque()
-
-    def next_delay(self, now: float) -> float | None:
-        """Seconds to wait before the next start, or None when the limit is reached."""
-        while self._times and now - self._times[0] > self._policy.window_s:
-            self._times.popleft()
-        if len(self._times) >= self._policy.limit:
-            return None
-        delay = min(self._policy.first_delay_s * 2 ** len(self._times), self._policy.max_delay_s)
-        self._times.append(now)
-        return float(delay)
 
 
 async def _all(tasks: list[asyncio.Task[None]]) -> None:

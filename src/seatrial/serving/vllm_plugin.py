@@ -7,6 +7,7 @@ Where the engine has this fault, tokens without an adapter enter the computation
 """
 
 import functools
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,11 @@ def register() -> None:
     from vllm.platforms import current_platform
 
     if current_platform.is_cpu():
-        keep_adapters_to_their_own()
+        try:
+            keep_adapters_to_their_own()
+        except (ImportError, AttributeError) as error:
+            # A vLLM that is built otherwise: serving without the cure is better than not serving.
+            logging.getLogger("vllm.seatrial").warning("cannot look after mixed LoRA batches here: %s", error)
 
 
 def keep_adapters_to_their_own() -> bool:

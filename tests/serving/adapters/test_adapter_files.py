@@ -60,6 +60,7 @@ def test_a_stored_copy_stays_when_the_original_is_trained_over(
         (lambda path: (path / CONFIG).write_text("{"), "is broken"),
         (lambda path: (path / CONFIG).write_text('{"peft_type": "PREFIX"}'), "does not describe a LoRA"),
         (lambda path: (path / CONFIG).write_text("[]"), "does not describe a LoRA"),
+        (lambda path: (path / CONFIG).write_text('{"peft_type": "LORA", "r": "abc"}'), "no positive number"),
     ],
 )
 def test_a_directory_that_is_no_adapter_is_refused(

@@ -8,8 +8,9 @@ from safetensors.numpy import load_file, save_file
 
 from seatrial.errors import AdapterRefused, BadInput
 from seatrial.serving.adapters.adapter import CONFIG, WEIGHTS, Adapter
-from seatrial.serving.adapters.gate import Base, Finding, adapter_directory, inspect, refuse_failures
+from seatrial.serving.adapters.gate import Base, Finding, inspect, refuse_failures
 from seatrial.serving.adapters.random import make_random
+from seatrial.serving.adapters.source import adapter_directory
 from seatrial.serving.models.catalog import make_own
 
 
@@ -67,6 +68,12 @@ def test_another_base_fails(model: Path, adapter: Path) -> None:
 def test_the_same_base_under_another_path_passes(model: Path, adapter: Path) -> None:
     edit_config(adapter, base_model_name_or_path=f"/somewhere/else/{model.name}/")
     assert outcomes(adapter, Base(str(model)))["base"] == "ok"
+
+
+def test_two_directories_of_one_name_are_two_bases(model: Path, adapter: Path, tmp_path: Path) -> None:
+    other = make_own("tiny", print, tmp_path / "other" / model.name)
+    edit_config(adapter, base_model_name_or_path=str(other))
+    assert failure(adapter, Base(str(model))).check == "base"
 
 
 def test_our_models_are_known_by_their_hub_names(adapter: Path) -> None:

@@ -38,12 +38,16 @@ class Adapter:
             raise AdapterRefused(f"{directory / CONFIG} is broken: {error}") from None
         if not isinstance(config, dict) or config.get("peft_type", "LORA") != "LORA" or "r" not in config:
             raise AdapterRefused(f"{directory / CONFIG} does not describe a LoRA adapter")
+        ranks = [config["r"], *(config.get("rank_pattern") or {}).values()]
+        if not all(isinstance(rank, int) and rank > 0 for rank in ranks):
+            raise AdapterRefused(f"{directory / CONFIG} gives a rank that is no positive number")
         return cls(directory, config)
 
     @property
     def rank(self) -> int:
         """The largest rank of any of its modules."""
-        return max(int(self.config["r"]), *map(int, (self.config.get("rank_pattern") or {}).values()), 1)
+        ranks: list[int] = [self.config["r"], *(self.config.get("rank_pattern") or {}).values()]
+        return max(ranks)
 
     @property
     def base(self) -> str | None:

@@ -6,13 +6,12 @@ that `seatrial adapters check` can show them all, and the first failure is the r
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from seatrial.errors import AdapterRefused, BadInput
 from seatrial.serving.adapters.adapter import Adapter
 from seatrial.serving.adapters.tensors import shapes_of_model
-from seatrial.serving.models.catalog import local_directory, names_of
+from seatrial.serving.models.catalog import local_directory, same_model
 
 Outcome = Literal["ok", "failed", "skipped"]
 
@@ -97,7 +96,7 @@ def _base(adapter: Adapter, base: Base | None) -> str:
         raise _Skipped(f"trained on {adapter.base}; no server or base given to compare with")
     if adapter.base is None:
         raise _Skipped("its config names no base model")
-    if not names_of(adapter.base) & names_of(base.name):
+    if not same_model(adapter.base, base.name):
         raise _Failed(
             f"it was trained on {adapter.base}, and this is {base.name}",
             "serve the base it was trained on, or correct base_model_name_or_path if it is only a renamed copy",
@@ -162,22 +161,3 @@ def _tails(name: str) -> Iterator[str]:
     # A vision tower has layers of its own: its tails must not stand in for the language model's.
     if found and "vision" not in before:
         yield found + after
-
-
-def adapter_directory(path_or_id: str) -> Path:
-    """The directory of an adapter given as a path or a hub id; a hub id is fetched into the hub's cache."""
-    path = Path(path_or_id).expanduser()
-    if path.is_dir():
-        return path.resolve()
-    if path_or_id.count("/") != 1 or path_or_id.startswith((".", "/", "~")):
-        raise BadInput(f"no such adapter directory: {path}", cure="check the path, or give a hub id org/name")
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
-    try:
-        return Path(snapshot_download(path_or_id, allow_patterns=["adapter_*", "*.json"]))
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        raise BadInput(
-            f"no adapter '{path_or_id}': no directory of that name, and the hub gave none ({type(error).__name__})",
-            cure="check the path or the id, the network, and HF_TOKEN for a private one",
-        ) from None

@@ -6,8 +6,10 @@ newer version finish on the newer weights, while those on the older version's ow
 """
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from seatrial.errors import AdapterRefused, BadInput, ServerError
@@ -24,6 +26,7 @@ PROMPTS = (
     '{"name": "search", "arguments": {"',
 )
 TOP = 5
+TIMEOUT_SECONDS = 300
 SMALLEST_CHANGE = 1e-3
 """Log-probabilities of an adapter that works differ from the base's by far more, on some prompt."""
 
@@ -46,25 +49,32 @@ async def base_on(client: Client) -> Base:
 
 
 async def load(name: str, adapter: Adapter, source: str, urls: Sequence[str]) -> list[Loaded]:
-    """Load on every server or on none: what was loaded is unloaded again when one of them refuses."""
+    """Load on every server or on none: when one of them refuses, the others are put back as they were."""
     if not name or "@" in name or any(c.isspace() for c in name):
         raise BadInput(
             f"'{name}' cannot name an adapter", cure="use a plain name, without '@' and white space"
         )
     done: list[Loaded] = []
+    moved: list[tuple[str, str | None]] = []
+    """Servers whose alias was moved, and to what it pointed before."""
     try:
         for url in urls:
-            async with Client(url, timeout_s=300) as client:
+            async with Client(url, timeout_s=TIMEOUT_SECONDS) as client:
                 done.append(await _load_on(client, name, adapter, source))
+        for loaded in done:
+            async with Client(loaded.url, timeout_s=TIMEOUT_SECONDS) as client:
+                moved.append((loaded.url, await _point(client, name, _path_for(client, adapter, source))))
     except BaseException:
+        for url, before in moved:
+            with contextlib.suppress(ServerError):
+                async with Client(url) as client:
+                    await (_point(client, name, before) if before else _forget(client, name))
         for loaded in done:
             if loaded.new:
-                async with Client(loaded.url) as client:
-                    await _forget(client, loaded.version)
+                with contextlib.suppress(ServerError):
+                    async with Client(loaded.url) as client:
+                        await _forget(client, loaded.version)
         raise
-    for loaded in done:
-        async with Client(loaded.url, timeout_s=300) as client:
-            await _point(client, name, _path_for(client, adapter, source))
     return done
 
 
@@ -77,18 +87,35 @@ async def _load_on(client: Client, name: str, adapter: Adapter, source: str) -> 
         raise BadInput(f"'{name}' is the name of the base model on {client.url}", cure="choose another name")
     version = adapter.version_of(name)
     new = all(other.name != version for other in others)
-    if new:
-        try:
-            await client.load_adapter(version, _path_for(client, adapter, source))
-        except Refused as refusal:
-            raise _explained(refusal, adapter) from None
     try:
+        if new:
+            await client.load_adapter(version, _path_for(client, adapter, source))
         findings.append(await live_check(client, card.name, version))
         refuse_failures(adapter, findings)
+    except Refused as refusal:
+        raise _explained(refusal, adapter) from None
     except BaseException:
-        await _forget(client, version)
+        if new:
+            with contextlib.suppress(ServerError):
+                await _forget(client, version)
         raise
     return Loaded(name, version, client.url, findings, new)
+
+
+async def restore(client: Client, wanted: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Make a server's adapters those in `wanted`, name to path. Returns what it has of them and what failed, why."""
+    _, cards = await client.base_and_adapters()
+    loaded = {card.name: card.root for card in cards}
+    failed: dict[str, str] = {}
+    for name in loaded.keys() - wanted.keys():
+        await _forget(client, name)
+    for name, path in wanted.items():
+        if loaded.get(name) != path:
+            try:
+                await client.load_adapter(name, path, in_place=name in loaded)
+            except ServerError as error:
+                failed[name] = error.message
+    return [name for name in wanted if name not in failed], failed
 
 
 async def live_check(client: Client, base: str, version: str) -> Finding:
@@ -152,13 +179,16 @@ async def listing(urls: Sequence[str]) -> list[tuple[str, ModelCard, list[ModelC
     return found
 
 
-async def _point(client: Client, alias: str, path: str) -> None:
-    """Make the alias mean the adapter at `path`, without a moment in which it means nothing."""
+async def _point(client: Client, alias: str, path: str) -> str | None:
+    """Make the alias mean the adapter at `path`, without a moment in which it means nothing.
+
+    Returns the path that it meant before.
+    """
     _, loaded = await client.base_and_adapters()
-    current = next((card for card in loaded if card.name == alias), None)
-    if current is not None and current.root == path:
-        return
-    await client.load_adapter(alias, path, in_place=current is not None)
+    before = next((card.root for card in loaded if card.name == alias), None)
+    if before != path:
+        await client.load_adapter(alias, path, in_place=before is not None)
+    return before
 
 
 async def _forget(client: Client, version: str) -> None:
@@ -181,8 +211,10 @@ async def _odds(client: Client, model: str, prompt: str) -> dict[str, float]:
 
 
 def _path_for(client: Client, adapter: Adapter, source: str) -> str:
-    """Where the server finds the adapter: our stored copy on this machine, what the user wrote elsewhere."""
-    return str(kept(adapter)) if is_local(client.url) else source
+    """Where the server finds the adapter: our stored copy on this machine, else what the user named."""
+    if is_local(client.url):
+        return str(kept(adapter))
+    return str(adapter.directory) if Path(source).expanduser().is_dir() else source
 
 
 def _explained(refusal: Refused, adapter: Adapter) -> Exception:

@@ -1,4 +1,4 @@
-"""A lock that one set-up of an environment holds, and the next one waits for and says so."""
+"""A lock that whoever makes an environment or a model holds, and the next one waits for and says so."""
 
 import fcntl
 import os

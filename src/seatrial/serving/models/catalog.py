@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from seatrial.errors import BadInput, ConfigError
 from seatrial.files import home
+from seatrial.serving.environments.lock import locked
 
 Say = Callable[[str], None]
 Maker = Callable[[Path, Say], None]
@@ -46,11 +48,14 @@ def make_own(name: str, say: Say, directory: Path | None = None) -> Path:
     if name not in OWN_MODELS:
         raise BadInput(f"no model of ours is called '{name}'", cure=f"known: {', '.join(sorted(OWN_MODELS))}")
     directory = directory or own_directory(name)
-    if not is_whole(directory):
-        directory.mkdir(parents=True, exist_ok=True)
-        module, function = OWN_MODELS[name].maker.split(":")
-        maker: Maker = getattr(importlib.import_module(module), function)
-        maker(directory, say)
+    if is_whole(directory):
+        return directory
+    directory.mkdir(parents=True, exist_ok=True)
+    with locked(directory.with_name(f".{directory.name}.lock"), say):
+        if not is_whole(directory):  # else whoever we waited for has made it
+            module, function = OWN_MODELS[name].maker.split(":")
+            maker: Maker = getattr(importlib.import_module(module), function)
+            maker(directory, say)
     return directory
 
 
@@ -76,6 +81,11 @@ def resolve_model(model_id: str, say: Say, *, make: bool = True) -> str:
     return model_id
 
 
+def hub_cache() -> Path:
+    """Where the hub's libraries keep what they fetch."""
+    return Path(os.environ.get("HF_HOME") or "~/.cache/huggingface").expanduser().resolve()
+
+
 def local_directory(model: str) -> Path | None:
     """Where the files of a model lie on this machine: its directory, or its snapshot in the hub's cache."""
     path = Path(model).expanduser()
@@ -94,13 +104,22 @@ def local_directory(model: str) -> Path | None:
     return Path(found).parent if isinstance(found, str) else None
 
 
+def same_model(one: str, other: str) -> bool:
+    """Whether two names mean the same weights, as far as names can tell.
+
+    Names from another machine are compared by their last part; two directories of this one are the same only when
+    they are one, or both one of ours.
+    """
+    here, there = local_directory(one), local_directory(other)
+    if here is not None and there is not None:
+        return here == there or bool(_own_names(one, here) & _own_names(other, there))
+    return bool(names_of(one) & names_of(other))
+
+
 def names_of(model: str) -> set[str]:
     """Every name that means the same weights as `model`, lower-cased; the last parts of paths and ids too."""
-    names = {model}
     directory = local_directory(model)
-    for own, entry in OWN_MODELS.items():
-        if model == own or model in entry.also_known_as or directory == own_directory(own):
-            names |= {own, *entry.also_known_as}
+    names = {model} | _own_names(model, directory)
     if directory is not None:
         names |= {str(directory), *_recorded_names(directory)}
     return {name.rstrip("/").lower() for name in names} | {
@@ -108,10 +127,23 @@ def names_of(model: str) -> set[str]:
     }
 
 
-def _recorded_names(directory: Path) -> set[str]:
+def _own_names(model: str, directory: Path | None) -> set[str]:
+    """The names of that model of ours which `model`, lying in `directory`, is; none when it is none."""
+    for own, entry in OWN_MODELS.items():
+        if model == own or model in entry.also_known_as or directory == own_directory(own):
+            return {own, *entry.also_known_as}
+    return set()
+
+
+def model_config(directory: Path) -> dict[str, Any]:
+    """What a model directory's config.json says; nothing when it cannot be read."""
     try:
-        config: dict[str, Any] = json.loads((directory / "config.json").read_text())
-    except (OSError, json.JSONDecodeError):
-        return set()
-    name = config.get("_name_or_path")
+        config = json.loads((directory / "config.json").read_text())
+    except (OSError, ValueError):
+        return {}
+    return config if isinstance(config, dict) else {}
+
+
+def _recorded_names(directory: Path) -> set[str]:
+    name = model_config(directory).get("_name_or_path")
     return {name} if isinstance(name, str) and name else set()

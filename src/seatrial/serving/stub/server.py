@@ -8,6 +8,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from seatrial.config.addresses import url_of
 from seatrial.errors import BadInput, EngineError
 from seatrial.serving.stub.answers.script import Script, read_script
 from seatrial.serving.stub.http.app import App
@@ -75,5 +76,4 @@ async def listen(runner: web.ServerRunner, settings: Settings) -> None:
         message = f"cannot listen on {settings.host}:{settings.port}: {error.strerror}"
         raise BadInput(message, cure="give a --host and --port of this machine") from None
     port = runner.addresses[0][1]
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    print(f"stub ready on http://{host}:{port}", flush=True)
+    print(f"stub ready on {url_of(settings.host, port)}", flush=True)

@@ -1,0 +1,24 @@
+"""Where an adapter comes from: a directory of this machine, or a hub id."""
+
+from pathlib import Path
+
+from seatrial.errors import BadInput
+
+
+def adapter_directory(path_or_id: str) -> Path:
+    """The directory of an adapter given as a path or a hub id; a hub id is fetched into the hub's cache."""
+    path = Path(path_or_id).expanduser()
+    if path.is_dir():
+        return path.resolve()
+    if path_or_id.count("/") != 1 or path_or_id.startswith((".", "/", "~")):
+        raise BadInput(f"no such adapter directory: {path}", cure="check the path, or give a hub id org/name")
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(path_or_id, allow_patterns=["adapter_*", "*.json"]))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        raise BadInput(
+            f"no adapter '{path_or_id}': no directory of that name, and the hub gave none ({type(error).__name__})",
+            cure="check the path or the id, the network, and HF_TOKEN for a private one",
+        ) from None
