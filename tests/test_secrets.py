@@ -20,6 +20,17 @@ def test_a_child_gets_only_the_secrets_it_needs() -> None:
     assert without_secrets(environ, keep=("HF_TOKEN",)) == {"PATH": "/bin", "HF_TOKEN": "a"}
 
 
+def test_an_address_with_a_password_is_a_secret_unless_the_child_needs_it() -> None:
+    address = "https://user:pass@host/x"
+    environ = {
+        "DATABASE_URL": address,
+        "HTTPS_PROXY": address,
+        "PIP_INDEX_URL": address,
+        "HOME_URL": "https://host",
+    }
+    assert set(without_secrets(environ)) == {"HTTPS_PROXY", "PIP_INDEX_URL", "HOME_URL"}
+
+
 def test_values_are_hidden_wherever_they_stand() -> None:
     config = {
         "environment": {"WANDB_API_KEY": "s3cret", "A": "1", "HTTPS_PROXY": "http://user:s3cret@proxy:8080"},

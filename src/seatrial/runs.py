@@ -68,8 +68,11 @@ class Run:
             }
         elif record["kind"] != kind or record["config_sha256"] != digest:
             lock.close()
+            differ = sorted(
+                key for key in {*config, *record["config"]} if config.get(key) != record["config"].get(key)
+            )
             raise BadInput(
-                f"{path} holds a {record['kind']} run of another configuration",
+                f"{path} holds a {record['kind']} run of another configuration (it differs in {', '.join(differ)})",
                 cure="give another run directory, or the configuration in its run.json",
             )
         elif record["status"] == "running":

@@ -21,8 +21,16 @@ def is_secret(name: str) -> bool:
 
 
 def without_secrets(environ: Mapping[str, str], keep: Collection[str] = ()) -> dict[str, str]:
-    """`environ` without its secrets, apart from those that the child needs by name."""
-    return {name: value for name, value in environ.items() if name in keep or not is_secret(name)}
+    """`environ` without its secrets, apart from those that the child needs by name.
+
+    An address with a password in it is one too, unless it is a proxy's or an installer's index, of use to a child.
+    """
+
+    def may_pass(name: str, value: str) -> bool:
+        useful = name.upper().endswith("PROXY") or name.startswith(("PIP_", "UV_"))
+        return not is_secret(name) and (useful or not IN_URL.search(value))
+
+    return {name: value for name, value in environ.items() if name in keep or may_pass(name, value)}
 
 
 def masked(value: Any) -> Any:

@@ -59,6 +59,23 @@ def test_our_own_keys_stand_beside_the_nested_shape(tmp_path: Path) -> None:
     assert config.ports == [9000, 9001]
 
 
+def test_the_nested_shape_may_lack_its_outermost_key(tmp_path: Path) -> None:
+    config = read(tmp_path, "model_config: {model_id: m}\nvllm_engine_config: {max_model_len: 5}\nport: 9000")
+    assert (config.model_id, config.max_model_len, config.port) == ("m", 5, 9000)
+
+
+def test_numbers_in_the_environment_are_text(tmp_path: Path) -> None:
+    assert read(tmp_path, "model_id: m\nenvironment: {OMP_NUM_THREADS: 4}").environment == {
+        "OMP_NUM_THREADS": "4"
+    }
+
+
+def test_everything_that_is_wrong_is_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as error:
+        read(tmp_path, "model_id: m\nport: -1\nreplicas: 0\nreplica: 2")
+    assert all(word in error.value.message for word in ("port", "replicas", "did you mean 'replicas'?"))
+
+
 def test_flags_win_over_the_file(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("model_id: m\nport: 9000")
     assert read_serve_config(tmp_path / "c.yaml", port=9100, host=None).port == 9100
@@ -80,6 +97,10 @@ def test_flags_win_over_the_file(tmp_path: Path) -> None:
         ("model_id: m\nextra_args: {api-key: secret}", "VLLM_API_KEY"),
         ("model_id: m\nextra_args: {hf-token: secret}", "HF_TOKEN"),
         ("model_id: 2026-99-99", "broken YAML"),
+        ('model_id: ""', "model_id"),
+        ("model_id: m\nlora_modules: {m: x}", "cannot name an adapter"),
+        ("model_id: m\nlora_modules: {a@b: x}", "cannot name an adapter"),
+        ("model_id: m\nextra_args: {ssl-keyfile: k.pem}", "over plain HTTP"),
         ("model_id: m\nlora_modules: {a: x, a: y}", "'a' is given twice"),
         ("model_information: {1: {}}", "the key 1 is not text"),
         ("model_information: {model_config: {model_id: m}}\ninference_parameters: 5", "must be a mapping"),

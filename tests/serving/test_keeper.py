@@ -102,3 +102,23 @@ def test_the_clean_command_runs_before_and_after(tmp_path: Path) -> None:
     )
     kept.wait(15)
     assert record.read_text() == "clean engine clean "
+
+
+def test_shared_memory_of_killed_processes_is_removed() -> None:
+    program = """
+import signal, sys, time
+from multiprocessing import shared_memory, resource_tracker
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+segment = shared_memory.SharedMemory(create=True, size=4096)
+resource_tracker.unregister(segment._name, "shared_memory")  # as when the tracker is killed too
+print(0, segment.name, flush=True)
+time.sleep(300)
+"""
+    command = [sys.executable, "-I", "-S", keeper.__file__, "0.2", "[]", sys.executable, "-c", program]
+    kept = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert kept.stdout is not None
+    name = kept.stdout.readline().split()[1]
+    assert Path("/dev/shm", name).exists()
+    kept.terminate()
+    kept.wait(15)
+    assert not Path("/dev/shm", name).exists()

@@ -138,6 +138,14 @@ def test_a_gpu_replica_sees_its_own_gpus_and_a_cpu_one_its_cache() -> None:
     assert "CUDA_VISIBLE_DEVICES" not in on_cpu
 
 
+def test_a_path_of_the_users_own_does_not_hide_our_plugin() -> None:
+    config = ServeConfig(model_id="m", environment={"PYTHONPATH": "/mine"})
+    assert (
+        engine_environment(config, gpus=[], cpu=True, cpu_kv_gib=1, python_path="/p")["PYTHONPATH"]
+        == "/p:/mine"
+    )
+
+
 def test_a_shown_command_hides_secrets() -> None:
     launch = Launch(["vllm", "serve", "a b"], {"HF_TOKEN": "hf_secret", "X": "1"})
     assert launch.shown() == "HF_TOKEN='***' X=1 vllm serve 'a b'"

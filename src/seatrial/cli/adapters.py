@@ -17,7 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--url",
         action="append",
         metavar="URL",
-        help=f"a server, or several by commas or repetition: all of them or none (default {DEFAULT_URL})",
+        help="a server, or several by commas or repetition: all of them or none (default: all replicas of the"
+        f" seatrial serve that runs here, else {DEFAULT_URL})",
     )
     server.add_argument("--json", action="store_true", help="print the answer for a script")
     actions.add_parser("list", parents=[server], help="what is loaded")
@@ -52,7 +53,9 @@ async def _list(args: argparse.Namespace) -> int:
                 {
                     "url": url,
                     "base": base.name,
-                    "adapters": [{"name": a.name, "path": a.root} for a in adapters],
+                    "adapters": [
+                        {"name": a.name, "means": _meaning(a, adapters), "path": a.root} for a in adapters
+                    ],
                 }
                 for url, base, adapters in found
             ]
@@ -160,8 +163,22 @@ def _meaning(card: "ModelCard", adapters: "list[ModelCard]") -> str:
     """For an alias, the version it stands for."""
     if "@" in card.name:
         return ""
-    return next((other.name for other in adapters if other.root == card.root and "@" in other.name), "")
+    versions = (other.name for other in adapters if other.root == card.root)
+    return next((name for name in versions if name.startswith(f"{card.name}@")), "")
 
 
 def _urls(args: argparse.Namespace) -> list[str]:
-    return [url for word in args.url or [DEFAULT_URL] for url in word.split(",") if url]
+    """The servers meant: those given, else the one `seatrial serve` that runs here with all its replicas."""
+    from seatrial.errors import BadInput
+    from seatrial.serving import registry
+
+    if args.url is not None:
+        urls = [url.strip() for word in args.url for url in word.split(",") if url.strip()]
+        if not urls:
+            raise BadInput("--url names no server", cure=f"write it like {DEFAULT_URL}")
+        return urls
+    notes = registry.live()
+    if len({note.run for note in notes}) > 1:
+        known = ", ".join(note.url for note in notes)
+        raise BadInput("several seatrial serve run here", cure=f"say which with --url: {known}")
+    return [note.url for note in notes] or [DEFAULT_URL]

@@ -10,8 +10,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check.add_argument(
         "file", type=Path, metavar="FILE", help="model_config_*.json: model to [{ip_addr, port}]"
     )
-    check.add_argument("--timeout", type=float, metavar="S", help="seconds for each (default 4)")
+    check.add_argument("--timeout", type=seconds, metavar="S", help="seconds for each (default 4)")
     check.add_argument("--json", action="store_true", help="print the verdicts for a script")
+
+
+def seconds(text: str) -> float:
+    value = float(text)
+    if not value > 0:
+        raise ValueError
+    return value
 
 
 def run(args: argparse.Namespace) -> int:

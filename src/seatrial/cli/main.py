@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_error(error)
         return error.exit_code
     except KeyboardInterrupt:
-        print("seatrial: interrupted", file=sys.stderr)
+        print("seatrial: interrupted; the same command continues", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader (`| head`) has gone: point stdout elsewhere, or the interpreter's last flush complains.

@@ -14,6 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument(
             "-o", "--out", type=Path, metavar="DIR", help="make it here instead of in SEATRIAL_HOME"
         )
+        action.add_argument("--fresh", action="store_true", help="make it again, whatever is there")
     actions.add_parser("list", help="the models that are there")
 
 
@@ -28,7 +29,9 @@ def run(args: argparse.Namespace) -> int:
         ]
         print_table(("name", "made", "directory"), rows)
         return 0
-    if args.out and is_whole(args.out):
+    if args.fresh:
+        (args.out or own_directory(args.name)).joinpath("config.json").unlink(missing_ok=True)
+    elif args.out and is_whole(args.out):
         print(f"{args.out} holds a model already; nothing was made")
         return 0
     print(make_own(args.name, print, args.out))

@@ -68,5 +68,8 @@ def _serve(args: argparse.Namespace, plan: "Plan") -> int:
     inputs = {"config": args.config, **plan.inputs()}
     with Run.start(path, "serve", plan.resolved(), versions=versions, inputs=inputs) as run:
         say(f"run directory: {path}")
-        asyncio.run(Supervisor(plan, run, say=say, echo=echo, on_ready=ready).serve())
+        supervisor = Supervisor(plan, run, say=say, echo=echo, on_ready=ready)
+        asyncio.run(supervisor.serve())
+        run.end("finished" if supervisor.was_ready else "interrupted")
+    say(f"stopped; logs and events are in {path}")
     return 0

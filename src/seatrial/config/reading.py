@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 from seatrial.errors import ConfigError
 
@@ -26,7 +27,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text()
     except FileNotFoundError:
-        raise ConfigError(f"no such file: {path}", cure="check the path given with --config") from None
+        raise ConfigError(f"no such file: {path}", cure="check the path") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read {path}: {error}") from None
     try:
@@ -63,11 +64,11 @@ class _Loader(yaml.SafeLoader):
 
 
 def validated(model: type[Model], value: Mapping[str, Any], source: str) -> Model:
-    """`value` as `model`; the first thing wrong with it becomes the message."""
+    """`value` as `model`; what is wrong with it becomes the message."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        raise ConfigError(f"{source}: {_first_fault(model, error)}") from None
+        raise ConfigError(f"{source}: {_faults(model, error)}") from None
 
 
 def nearest(word: str, known: list[str]) -> str:
@@ -76,23 +77,25 @@ def nearest(word: str, known: list[str]) -> str:
     return f"did you mean '{close[0]}'?" if close else f"known: {', '.join(sorted(known))}"
 
 
-def _first_fault(model: type[Config], error: ValidationError) -> str:
-    # A misspelt key shows as an unknown one and often as a missing one too: the first tells more.
+def _faults(model: type[Config], error: ValidationError) -> str:
+    """Everything that is wrong, unknown keys first: a misspelt key often shows as a missing one too."""
     faults = sorted(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
-    fault = faults[0]
+    return "; ".join(_fault(model, fault) for fault in faults)
+
+
+def _fault(model: type[Config], fault: ErrorDetails) -> str:
     place = ".".join(str(part) for part in fault["loc"])
-    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     match fault["type"]:
         case "extra_forbidden":
             known = _keys_at(model, fault["loc"][:-1])
-            return f"unknown key '{place}': {nearest(str(fault['loc'][-1]), known)}{more}"
+            return f"unknown key '{place}': {nearest(str(fault['loc'][-1]), known)}"
         case "missing":
-            return f"the key '{place}' is missing{more}"
+            return f"the key '{place}' is missing"
         case "value_error":
             reason = fault["msg"].removeprefix("Value error, ")
-            return f"{place}: {reason}{more}" if place else f"{reason}{more}"
+            return f"{place}: {reason}" if place else reason
         case _:
-            return f"{place}: {fault['msg']}, not {fault['input']!r}{more}"
+            return f"{place}: {fault['msg']}, not {fault['input']!r}"
 
 
 def _keys_at(model: type[Config], place: tuple[int | str, ...]) -> list[str]:

@@ -15,6 +15,8 @@ from seatrial.errors import ConfigError
 from seatrial.secrets import is_secret
 
 Scalar = str | int | float | bool
+UNREACHABLE = ("ssl_keyfile", "ssl_certfile", "ssl_ca_certs", "uds", "root_path", "headless", "grpc")
+"""Arguments of vLLM that take a server off the address where it is asked for its health; a proxy does such things."""
 
 
 class InferenceParameters(Config):
@@ -62,11 +64,13 @@ class RestartPolicy(Config):
     window_s: float = Field(600, gt=0)
     first_delay_s: float = Field(1, gt=0)
     """Doubled with each restart, up to `max_delay_s`."""
+    unresponsive_s: float = Field(300, gt=0)
+    """A replica whose /health gives no answer for so long is ended and started again."""
     max_delay_s: float = Field(60, gt=0)
 
 
 class ServeConfig(Config):
-    model_id: str
+    model_id: str = Field(min_length=1)
     """A hub id, a local directory, or one of our own models: `smollm2`, `tiny`."""
     served_model_name: str | None = None
     """The name clients use. Default: `model_id` as written."""
@@ -122,6 +126,15 @@ class ServeConfig(Config):
     def _none_is_no_modules(cls, value: Any) -> Any:
         return {} if value is None else value
 
+    @field_validator("environment", mode="before")
+    @classmethod
+    def _numbers_are_text(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {
+            name: str(inner) if isinstance(inner, (int, float)) else inner for name, inner in value.items()
+        }
+
     @model_validator(mode="after")
     def _agree(self) -> "ServeConfig":
         if self.lora_modules and self.enable_lora is False:
@@ -129,8 +142,17 @@ class ServeConfig(Config):
         last = self.port + self.replicas - 1
         if last > 65535:
             raise ValueError(f"port {self.port} with {self.replicas} replicas ends at {last}, above 65535")
+        for name in self.lora_modules:
+            if name == self.name or not name or set(name) & set("@= \t"):
+                raise ValueError(
+                    f"lora_modules: '{name}' cannot name an adapter: use a plain name other than the model's"
+                )
         for name in self.extra_args:
             field = name.strip("-").replace("-", "_")
+            if field in UNREACHABLE or not field:
+                raise ValueError(
+                    f"extra_args: '{name}' cannot be used: servers are asked for their health over plain HTTP"
+                )
             if field in type(self).model_fields or field == "model":
                 raise ValueError(f"extra_args: '{name}' is a key of its own, '{field}': set it there")
             if is_secret(field):
@@ -167,11 +189,13 @@ def flattened(value: Mapping[str, Any], source: str) -> dict[str, Any]:
     In the wild, engine settings stand in `model_config` as often as in `vllm_engine_config`, and sampling
     defaults in any of the three, so all three may hold any key; a key given twice must agree.
     """
-    if "model_information" not in value:
+    sections = {"model_config", "vllm_engine_config"}
+    if "model_information" not in value and not sections & value.keys():
         return dict(value)
-    sections = {"model_config", "vllm_engine_config", "inference_parameters"}
-    outer = {key: inner for key, inner in value.items() if key != "model_information"}
-    information = value["model_information"]
+    sections.add("inference_parameters")
+    outer = {key: inner for key, inner in value.items() if key not in {"model_information", *sections}}
+    # Some files leave the outermost key away.
+    information = value.get("model_information", {key: value[key] for key in sections & value.keys()})
     if not isinstance(information, Mapping):
         raise ConfigError(f"{source}: model_information must be a mapping with {', '.join(sorted(sections))}")
     if unknown := set(information) - sections:
@@ -179,7 +203,7 @@ def flattened(value: Mapping[str, Any], source: str) -> dict[str, Any]:
         hint = nearest(word, list(sections))
         raise ConfigError(f"{source}: unknown key 'model_information.{word}': {hint}")
     flat: dict[str, Any] = dict(outer)
-    beside = outer.get("inference_parameters") or {}
+    beside = value.get("inference_parameters") or {}
     if not isinstance(beside, Mapping):
         raise ConfigError(f"{source}: inference_parameters must be a mapping")
     inference: dict[str, Any] = dict(beside)

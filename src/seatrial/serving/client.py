@@ -31,7 +31,8 @@ class Refused(ServerError):
     """The server answered with an error status."""
 
     def __init__(self, url: str, status: int, reason: str) -> None:
-        super().__init__(f"{url} answered {status}: {reason}")
+        cure = "set VLLM_API_KEY to the server's key" if status == 401 else ""
+        super().__init__(f"{url} answered {status}: {reason}", cure=cure)
         self.status = status
         self.reason = reason
 
@@ -122,8 +123,10 @@ class Client:
                 cure="is the server overloaded or stopped? its log tells",
             ) from None
         except (aiohttp.ClientError, ValueError) as error:
+            system = getattr(error, "os_error", None)
             raise ServerError(
-                f"cannot reach {self.url}: {error}", cure="check the URL, and that the server runs"
+                f"cannot reach {self.url}: {(system and system.strerror) or error}",
+                cure="check the URL, and that the server runs",
             ) from None
 
 
@@ -160,7 +163,7 @@ def _reason(text: str) -> str:
     try:
         body = json.loads(text)
     except ValueError:
-        return text[:300] or "no body"
+        return " ".join(text.split())[:120] or "no body"
     error = body.get("error", body) if isinstance(body, dict) else body
     message = error.get("message") if isinstance(error, dict) else None
     return str(message or text[:300])

@@ -63,7 +63,7 @@ CAUSES: tuple[Cause, ...] = (
         re.compile(
             r"Repository Not Found|is not a local folder and is not a valid model identifier"
             r"|Can't load the configuration of|does not appear to have a file named config\.json"
-            r"|couldn't connect to .* to load|LocalEntryNotFoundError|Cannot find any model weights"
+            r"|couldn't connect to .* to load|LocalEntryNotFoundError: |Cannot find any model weights"
             r"|Invalid repository ID or local directory|Incorrect path_or_model_id"
             r"|gated repo|GatedRepoError|401 Client Error"
         ),

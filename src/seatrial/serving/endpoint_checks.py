@@ -11,6 +11,8 @@ from seatrial.serving.client import Client, Refused
 from seatrial.serving.resolver import AbandonableResolver
 
 TIMEOUT_SECONDS = 4.0
+PATIENCE = 0.9
+"""The part of an endpoint's time that its completion may take."""
 RAW_CALLS = ("<tool_call>", "[TOOL_CALLS]", "<|python_tag|>", "<function=", "<|channel|>commentary to=")
 """How models write their calls; a parser that fits takes them out of the text."""
 TOOL = {
@@ -63,7 +65,13 @@ async def _check_model(model: str, url: str, timeout_s: float) -> Verdict:
                 text = f"serves it under another name, {names}: requests for this one would get a 404"
             return Verdict(model, url, False, text)
         base = next((base for base in cards if base.name == card.parent), card)
-        tools = await _try_tools(client, card.name)
+        try:
+            tools = await asyncio.wait_for(_try_tools(client, card.name), timeout_s * PATIENCE)
+        except TimeoutError:
+            text = (
+                f"serves it, but 16 tokens took longer than {timeout_s * PATIENCE:.0f} s: busy, or too slow"
+            )
+            return Verdict(model, url, False, text, base.max_model_len)
         ok = tools == "ok"
         return Verdict(model, url, ok, "serves it" if ok else "tool calls fail", base.max_model_len, tools)
 

@@ -4,10 +4,10 @@
 
 It runs COMMAND in a session of its own and waits. When its standard input closes (the supervisor died, even
 by kill -9) or SIGTERM comes, it asks the engine to stop, waits GRACE_SECONDS (less when the supervisor is dead
-and nobody waits), then kills every descendant that is left: as a child subreaper it inherits those that the
-engine itself orphaned. When the engine ends by itself it clears up in the same way. CLEAN_JSON is a command (a
-list, possibly empty) that removes what processes cannot hold, such as a container; it runs before the engine
-and after. The exit code is the engine's, or 128 + signal.
+and nobody waits, none on a second SIGTERM), then kills every descendant that is left: as a child subreaper it
+inherits those that the engine itself orphaned. When the engine ends by itself it clears up in the same way.
+CLEAN_JSON is a command (a list, possibly empty) that removes what processes cannot hold, such as a container;
+it runs before the engine and after. The exit code is the engine's, or 128 + signal.
 
 Only the standard library, and run by path with `python -I -S`: it must start in milliseconds, cost little
 memory, and need nothing of ours to work.
@@ -85,6 +85,26 @@ def kill_all(pids: list[int]) -> None:
             continue
 
 
+def shared_memory_of(pids: list[int]) -> set[str]:
+    """The multiprocessing segments that these processes have mapped; killed, they leave them in memory."""
+    found: set[str] = set()
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/maps") as maps:  # noqa: PTH123
+                words = {line.split()[-1] for line in maps}
+        except OSError:
+            continue
+        found |= {word for word in words if word.startswith(("/dev/shm/psm_", "/dev/shm/sem.mp-"))}  # noqa: S108
+    return found
+
+
+def remove(path: str) -> None:
+    try:
+        os.unlink(path)  # noqa: PTH108
+    except OSError:
+        return
+
+
 def reap_adopted(engine: int) -> None:
     """Let the ended go whom we have inherited; the engine's own end is left to be asked for."""
     while True:
@@ -118,6 +138,8 @@ def main() -> int:
     def stop(seconds: float) -> None:
         if not stopping:
             stopping.append(time.monotonic() + seconds)
+        else:
+            stopping[0] = min(stopping[0], time.monotonic())  # asked twice: now
 
     signal.signal(signal.SIGTERM, lambda *_: stop(grace))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -145,12 +167,16 @@ def main() -> int:
         if 0 in ready and not os.read(0, 4096):
             watched.remove(0)
             stop(min(grace, ORPHAN_GRACE_SECONDS))
+    shared: set[str] = set()
     for _ in range(100):
         left_over = descendants(os.getpid())
         if not left_over:
             break
+        shared |= shared_memory_of(left_over)
         kill_all(left_over)
         time.sleep(0.05)
+    for path in shared:
+        remove(path)
     code = engine.wait()
     reap_adopted(engine.pid)
     run_quietly(clean)

@@ -1,6 +1,7 @@
 """How one engine is started: its exact command line and environment. Pure."""
 
 import json
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -86,14 +87,16 @@ def engine_environment(
     variables = {"PYTHONUNBUFFERED": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
     if config.lora:
         variables["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "True"
+    variables |= config.environment
     if cpu:
-        if python_path:
-            # Where our plugin is found, which keeps adapters out of the base's answers on a CPU.
-            variables["PYTHONPATH"] = python_path
-        variables["VLLM_CPU_KVCACHE_SPACE"] = str(config.cpu_kv_cache_gib or cpu_kv_gib)
+        variables.setdefault("VLLM_CPU_KVCACHE_SPACE", str(config.cpu_kv_cache_gib or cpu_kv_gib))
+        # Where our plugin is found, which keeps adapters out of the base's answers on a CPU.
+        path = [python_path, config.environment.get("PYTHONPATH", "")]
+        if any(path):
+            variables["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     elif gpus:
-        variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
-    return variables | config.environment
+        variables.setdefault("CUDA_VISIBLE_DEVICES", ",".join(gpus))
+    return variables
 
 
 def parsers(config: ServeConfig, family: Family) -> tuple[str | None, str | None]:

@@ -12,7 +12,7 @@ from seatrial.errors import ConfigError
 from seatrial.secrets import masked
 from seatrial.serving.adapters.adapter import Adapter
 from seatrial.serving.adapters.gate import Base, inspect, refuse_failures
-from seatrial.serving.adapters.source import adapter_directory
+from seatrial.serving.adapters.source import adapter_directory, is_hub_id
 from seatrial.serving.adapters.store import kept, place_of, store
 from seatrial.serving.container import PACKAGE, container_name, containerized, mounted
 from seatrial.serving.docker import require_docker
@@ -101,7 +101,7 @@ def resolve_adapters(
     found: dict[str, Adapter] = {}
     limit = lora_rank(config, None) if config.max_lora_rank else None
     for name, source in config.lora_modules.items():
-        if dry and not Path(source).expanduser().exists():
+        if dry and is_hub_id(source):
             paths[name] = source
             continue
         adapter = Adapter.read(adapter_directory(source))

@@ -23,6 +23,8 @@ from seatrial.serving.launch import Launch
 TAIL_LINES = 400
 SHOWN_LINES = 30
 GRACE_SECONDS = 15
+HASTY_SECONDS = 2
+"""The grace of an engine that never became healthy."""
 POLL_SECONDS = 0.5
 LAST_WORDS_SECONDS = 5
 """How long a dead engine's log may take to end, and a dying engine to die."""
@@ -54,6 +56,7 @@ class Replica:
         self._process: asyncio.subprocess.Process | None = None
         self._pump: asyncio.Task[None] | None = None
         self._mark = ""
+        self._was_healthy = False
         self._seen: set[int] = set()
         """Processes of the engine, to be reaped by us if its keeper is killed."""
         self._phase = "starting"
@@ -64,6 +67,7 @@ class Replica:
         self._phase = "starting"
         self._started = time.monotonic()
         self._seen.clear()
+        self._was_healthy = False
         self._mark = f"SEATRIAL_REPLICA={os.getpid()}.{self.index}.{time.monotonic_ns()}"
         name, _, value = self._mark.partition("=")
         command = [sys.executable, "-I", "-S", keeper.__file__]
@@ -113,6 +117,7 @@ class Replica:
             await asyncio.wait({healthy, ended}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
             if healthy.done():
                 healthy.result()
+                self._was_healthy = True
                 return time.monotonic() - self._started
             if ended.done():
                 raise self.death(ended.result())
@@ -129,10 +134,18 @@ class Replica:
         """Ask the engine to stop, and wait until nothing of it is left."""
         if self._process is None:
             return
-        if self._process.returncode is None:
+        self._terminate()
+        if not self._was_healthy:
+            # It has nothing to finish, and an engine that is still loading does not listen to signals for long.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(self._process.wait()), HASTY_SECONDS)
+            self._terminate()
+        await self.wait_exit()
+
+    def _terminate(self) -> None:
+        if self._process is not None and self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.terminate()
-        await self.wait_exit()
 
     def death(self, code: int) -> SeatrialError:
         """Why the engine died, in its own words, with the cure where the cause is known."""

@@ -11,6 +11,7 @@ from typing import Any
 from seatrial.errors import EngineError, SeatrialError, ServerError
 from seatrial.runs import Run
 from seatrial.serving import keeper, registry
+from seatrial.serving.adapters import journal
 from seatrial.serving.adapters.live import restore
 from seatrial.serving.client import Client
 from seatrial.serving.limits import open_files_warning, raise_open_files
@@ -19,6 +20,8 @@ from seatrial.serving.replica import Replica
 from seatrial.serving.restarts import Restarts
 
 WATCH_SECONDS = 1
+SILENCE_SECONDS = 30
+"""After so long without an answer, it is said."""
 
 
 class Supervisor:
@@ -52,6 +55,7 @@ class Supervisor:
         ]
         self._waiting_for = set(range(len(self._replicas)))
         """Replicas that have not been healthy yet."""
+        self.was_ready = False
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -60,6 +64,10 @@ class Supervisor:
 
     async def serve(self) -> None:
         """Serve until told to stop. Raises when a replica cannot start, or when all have been given up."""
+        with registry.claimed(self.plan.urls):
+            await self._serve()
+
+    async def _serve(self) -> None:
         limit = raise_open_files()
         if warning := open_files_warning(limit):
             self._say(f"warning: {warning}")
@@ -90,12 +98,14 @@ class Supervisor:
             await asyncio.gather(*(replica.stop() for replica in self._replicas))
             for url in self.plan.urls:
                 with contextlib.suppress(OSError):
+                    journal.end(url)
                     registry.withdraw(url)
 
     async def _keep(self, replica: Replica) -> None:
         """One replica's life: start, serve, and start again after a death, until it dies too often."""
         restarts = Restarts(self.plan.config.restart)
         adapters = dict(self.plan.versions)
+        self._begin_journal(replica)
         while True:
             code: int | None = None
             try:
@@ -103,7 +113,7 @@ class Supervisor:
                 seconds = await replica.wait_healthy(self.plan.config.name, self.plan.config.start_timeout_s)
                 await self._became_healthy(replica, seconds, adapters)
                 code = await self._serve_until_death(replica, adapters)
-                reason = f"ended with {code}"
+                reason = f"replica {replica.index} ended with {code}"
             except SeatrialError as error:
                 if replica.index in self._waiting_for:
                     raise
@@ -114,17 +124,17 @@ class Supervisor:
             if delay is None:
                 self._say(replica.shown_tail())
                 self._say(
-                    f"replica {replica.index} {reason}: given up after {self.plan.config.restart.limit} restarts;"
+                    f"{reason}: given up after {self.plan.config.restart.limit} restarts;"
                     f" its log is {replica.log}"
                 )
                 self._record("replica_given_up", replica=replica.index)
                 return
-            self._say(f"replica {replica.index} {reason}: restarting in {delay:.0f} s")
+            self._say(f"{reason}: restarting in {delay:.0f} s")
             await asyncio.sleep(delay)
 
     async def _became_healthy(self, replica: Replica, seconds: float, adapters: dict[str, str]) -> None:
         restored: list[str] = []
-        if adapters:
+        if self.plan.config.lora:
             async with self._client(replica) as client:
                 restored, failed = await restore(client, adapters)
             for name, reason in failed.items():
@@ -136,6 +146,7 @@ class Supervisor:
         first_time = bool(self._waiting_for)
         self._waiting_for.discard(replica.index)
         if first_time and not self._waiting_for:
+            self.was_ready = True
             self._on_ready()
 
     def _announce(self, replica: Replica) -> None:
@@ -150,24 +161,55 @@ class Supervisor:
         return Client(replica.url, timeout_s=120, api_key=self.plan.api_key)
 
     async def _serve_until_death(self, replica: Replica, adapters: dict[str, str]) -> int:
-        watch = asyncio.create_task(self._watch(replica, adapters))
+        looked = [time.time()]
+        watch = asyncio.create_task(self._watch(replica, adapters, looked))
         try:
             return await replica.wait_exit()
         finally:
             watch.cancel()
+            for name, path in journal.since(replica.url, looked[0]):
+                if path is None:
+                    adapters.pop(name, None)
+                else:
+                    adapters[name] = path
 
-    async def _watch(self, replica: Replica, adapters: dict[str, str]) -> None:
-        """Remember what clients have loaded and unloaded, so that a restarted replica serves the same again."""
-        async with self._client(replica) as client:
-            while self.plan.config.lora:
-                with contextlib.suppress(ServerError):
-                    _, cards = await client.base_and_adapters()
-                    loaded = {card.name: card.root for card in cards}
-                    if loaded != adapters:
-                        adapters.clear()
-                        adapters.update(loaded)
-                        self._record("adapters", replica=replica.index, loaded=sorted(loaded))
+    async def _watch(self, replica: Replica, adapters: dict[str, str], looked: list[float]) -> None:
+        """Remember what is loaded, so that a restarted replica serves the same; end one that no longer answers."""
+        answered, told = time.monotonic(), False
+        limit = self.plan.config.restart.unresponsive_s
+        async with Client(replica.url, timeout_s=10, api_key=self.plan.api_key) as client:
+            while True:
+                silent = time.monotonic() - answered
+                if await client.healthy():
+                    answered, told = time.monotonic(), False
+                elif silent > limit:
+                    self._say(f"replica {replica.index} has not answered for {silent:.0f} s: ending it")
+                    await replica.stop()
+                elif silent > SILENCE_SECONDS and not told:
+                    self._say(f"replica {replica.index} has not answered for {silent:.0f} s")
+                    told = True
+                if self.plan.config.lora:
+                    await self._look(replica, client, adapters, looked)
                 await asyncio.sleep(WATCH_SECONDS)
+
+    async def _look(
+        self, replica: Replica, client: Client, adapters: dict[str, str], looked: list[float]
+    ) -> None:
+        moment = time.time()
+        with contextlib.suppress(ServerError):
+            _, cards = await client.base_and_adapters()
+            loaded = {card.name: card.root for card in cards}
+            looked[0] = moment
+            if loaded != adapters:
+                adapters.clear()
+                adapters.update(loaded)
+                self._record("adapters", replica=replica.index, loaded=sorted(loaded))
+
+    def _begin_journal(self, replica: Replica) -> None:
+        try:
+            journal.begin(replica.url)
+        except OSError as error:
+            self._say(f"warning: adapters loaded just before a crash may be lost in it: {error}")
 
     def _record(self, event: str, **fields: Any) -> None:
         try:

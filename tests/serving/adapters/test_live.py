@@ -9,6 +9,7 @@ from engine_process import StubProcess
 from http_client import call
 
 from seatrial.errors import AdapterRefused, BadInput, ServerError
+from seatrial.serving.adapters import journal
 from seatrial.serving.adapters.adapter import Adapter
 from seatrial.serving.adapters.live import distance, load, restore, unload
 from seatrial.serving.adapters.random import make_random
@@ -120,3 +121,17 @@ def test_a_server_is_known_by_any_of_its_names(stub: Stub, adapters: list[Adapte
 def test_odds_without_a_token_in_common_are_far_apart() -> None:
     assert distance({"a": -0.1}, {"a": -0.3}) == pytest.approx(0.2)
     assert distance({"a": -0.1}, {"b": -0.1}) >= 1
+
+
+def test_what_our_commands_did_is_in_the_servers_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEATRIAL_HOME", str(tmp_path))
+    url = "http://127.0.0.1:8000"
+    journal.write(url, "before", "/p")
+    journal.begin(url)
+    journal.write(url, "a", "/a")
+    journal.write("http://localhost:8000", "b", None)
+    assert list(journal.since(url, 0)) == [("a", "/a"), ("b", None)]
+    journal.end(url)
+    assert list(journal.since(url, 0)) == []

@@ -18,7 +18,9 @@ def test_every_variant_has_its_constraint_file() -> None:
 @pytest.mark.parametrize("path", CONSTRAINTS, ids=lambda path: path.stem)
 def test_constraints_are_nothing_but_pins(path: Path) -> None:
     lines = path.read_text().splitlines()
-    assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*(\+cpu)?", line)] == []
+    assert [
+        line for line in lines if not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.]*(\+cpu)?", line)
+    ] == []
     names = [re.sub(r"[-_.]+", "-", line.partition("==")[0]).lower() for line in lines]
     assert len(names) == len(set(names))
 

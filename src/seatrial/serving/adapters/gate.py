@@ -105,7 +105,9 @@ def _base(adapter: Adapter, base: Base | None) -> str:
 
 
 def _modules(adapter: Adapter, base: Base | None) -> str:
-    directory = local_directory(base.name) if base else None
+    if base is None:
+        raise _Skipped("no server or base given to compare with")
+    directory = local_directory(base.name)
     shapes = shapes_of_model(directory) if directory else {}
     if not shapes:
         raise _Skipped("the base model's weights are not on this machine")

@@ -14,6 +14,7 @@ from typing import Any
 
 from seatrial.errors import AdapterRefused, BadInput, ServerError
 from seatrial.serving import registry
+from seatrial.serving.adapters import journal
 from seatrial.serving.adapters.adapter import Adapter, alias_of
 from seatrial.serving.adapters.gate import Base, Finding, inspect, refuse_failures
 from seatrial.serving.adapters.store import kept
@@ -27,6 +28,7 @@ PROMPTS = (
 )
 TOP = 5
 TIMEOUT_SECONDS = 300
+LIST_SECONDS = 10
 SMALLEST_CHANGE = 1e-3
 """Log-probabilities of an adapter that works differ from the base's by far more, on some prompt."""
 
@@ -87,13 +89,14 @@ async def _load_on(client: Client, name: str, adapter: Adapter, source: str) -> 
         raise BadInput(f"'{name}' is the name of the base model on {client.url}", cure="choose another name")
     version = adapter.version_of(name)
     new = all(other.name != version for other in others)
+    if new:
+        try:
+            await _set(client, version, _path_for(client, adapter, source))
+        except Refused as refusal:
+            raise _explained(refusal, adapter) from None
     try:
-        if new:
-            await client.load_adapter(version, _path_for(client, adapter, source))
         findings.append(await live_check(client, card.name, version))
         refuse_failures(adapter, findings)
-    except Refused as refusal:
-        raise _explained(refusal, adapter) from None
     except BaseException:
         if new:
             with contextlib.suppress(ServerError):
@@ -112,7 +115,7 @@ async def restore(client: Client, wanted: Mapping[str, str]) -> tuple[list[str],
     for name, path in wanted.items():
         if loaded.get(name) != path:
             try:
-                await client.load_adapter(name, path, in_place=name in loaded)
+                await _set(client, name, path, in_place=name in loaded)
             except ServerError as error:
                 failed[name] = error.message
     return [name for name in wanted if name not in failed], failed
@@ -164,7 +167,7 @@ async def unload(name: str, urls: Sequence[str]) -> list[str]:
                 known = ", ".join(card.name for card in loaded) or "none"
                 raise BadInput(f"no adapter '{name}' on {client.url}", cure=f"loaded there: {known}")
             for card in matching:
-                await client.unload_adapter(card.name)
+                await _forget(client, card.name)
                 gone.append(f"{card.name} on {client.url}")
     return gone
 
@@ -173,7 +176,7 @@ async def listing(urls: Sequence[str]) -> list[tuple[str, ModelCard, list[ModelC
     """For each server its URL, its base and its adapters."""
     found = []
     for url in urls:
-        async with Client(url) as client:
+        async with Client(url, timeout_s=LIST_SECONDS) as client:
             base, adapters = await client.base_and_adapters()
             found.append((client.url, base, adapters))
     return found
@@ -187,13 +190,20 @@ async def _point(client: Client, alias: str, path: str) -> str | None:
     _, loaded = await client.base_and_adapters()
     before = next((card.root for card in loaded if card.name == alias), None)
     if before != path:
-        await client.load_adapter(alias, path, in_place=before is not None)
+        await _set(client, alias, path, in_place=before is not None)
     return before
 
 
-async def _forget(client: Client, version: str) -> None:
+async def _set(client: Client, name: str, path: str, *, in_place: bool = False) -> None:
+    await client.load_adapter(name, path, in_place=in_place)
+    journal.write(client.url, name, path)
+
+
+async def _forget(client: Client, name: str) -> None:
+    """Unload what may be there. Noted first: a server that dies under this must not get it back."""
+    journal.write(client.url, name, None)
     try:
-        await client.unload_adapter(version)
+        await client.unload_adapter(name)
     except Refused as refusal:
         if refusal.status != 404:
             raise

@@ -1,5 +1,6 @@
 """What a `model_id` means: one of our own models, a local directory, or a hub id."""
 
+import difflib
 import importlib
 import json
 import os
@@ -78,6 +79,9 @@ def resolve_model(model_id: str, say: Say, *, make: bool = True) -> str:
             f"model_id: no such directory: {path}",
             cure=f"a hub id (org/name), an existing directory, or one of {', '.join(sorted(OWN_MODELS))}",
         )
+    close = difflib.get_close_matches(model_id, OWN_MODELS, n=1, cutoff=0.8) if "/" not in model_id else []
+    if close:
+        raise ConfigError(f"model_id: no model '{model_id}'", cure=f"did you mean {close[0]}?")
     return model_id
 
 

