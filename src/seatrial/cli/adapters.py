@@ -85,7 +85,7 @@ async def _load(args: argparse.Namespace) -> int:
         print_json([{"url": it.url, "name": it.name, "version": it.version} for it in done])
         return 0
     for it in done:
-        print(f"loaded {it.version} (alias {it.name}) on {it.url}")
+        print(f"loaded {it.version} on {it.url}")
         _print_findings(it.findings)
     return 0
 

@@ -68,6 +68,14 @@ class Client:
             return False
         return True
 
+    async def version(self) -> str:
+        """vLLM's own version; empty for a server that does not tell."""
+        try:
+            answer = await self._call("GET", "/version")
+        except Refused:
+            return ""
+        return str(answer.get("version", "")) if isinstance(answer, dict) else ""
+
     async def models(self) -> list[ModelCard]:
         answer = await self._call("GET", "/v1/models")
         try:

@@ -1,4 +1,5 @@
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from seatrial.serving.adapters.adapter import CONFIG, WEIGHTS, Adapter
 from seatrial.serving.adapters.gate import Base, Finding, inspect, refuse_failures
 from seatrial.serving.adapters.random import make_random
 from seatrial.serving.adapters.source import adapter_directory
+from seatrial.serving.models import tiny
 from seatrial.serving.models.catalog import make_own
 
 
@@ -70,9 +72,13 @@ def test_the_same_base_under_another_path_passes(model: Path, adapter: Path) -> 
     assert outcomes(adapter, Base(str(model)))["base"] == "ok"
 
 
-def test_two_directories_of_one_name_are_two_bases(model: Path, adapter: Path, tmp_path: Path) -> None:
-    other = make_own("tiny", print, tmp_path / "other" / model.name)
-    edit_config(adapter, base_model_name_or_path=str(other))
+def test_two_directories_of_one_name_are_compared_by_their_weights(
+    model: Path, adapter: Path, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(model, tmp_path / "copy" / model.name)
+    edit_config(adapter, base_model_name_or_path=str(copy))
+    assert outcomes(adapter, Base(str(model)))["base"] == "ok"
+    save_file(tiny.weights(seed=7), copy / "model.safetensors")
     assert failure(adapter, Base(str(model))).check == "base"
 
 

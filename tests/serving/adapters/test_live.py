@@ -11,7 +11,7 @@ from http_client import call
 from seatrial.errors import AdapterRefused, BadInput, ServerError
 from seatrial.serving.adapters import journal
 from seatrial.serving.adapters.adapter import Adapter
-from seatrial.serving.adapters.live import distance, load, restore, unload
+from seatrial.serving.adapters.live import distance, load, restore, tells_versions_apart, unload
 from seatrial.serving.adapters.random import make_random
 from seatrial.serving.client import Client
 from seatrial.serving.models.catalog import make_own
@@ -116,6 +116,21 @@ def test_a_server_is_known_by_any_of_its_names(stub: Stub, adapters: list[Adapte
     asyncio.run(load("sql", adapters[0], str(adapters[0].directory), [renamed]))
     # The stored copy, not the directory that may be trained over.
     assert roots(server.url)["sql"] != str(adapters[0].directory)
+
+
+@pytest.mark.parametrize(
+    ("version", "safe"),
+    [
+        ("0.32.0+cpu", True),
+        ("0.33.1", True),
+        ("1.0.0", True),
+        ("0.25.1", False),
+        ("0.9.2", False),
+        ("", False),
+    ],
+)
+def test_an_alias_is_moved_only_where_the_cache_tells_its_versions_apart(version: str, safe: bool) -> None:
+    assert tells_versions_apart(version) is safe
 
 
 def test_odds_without_a_token_in_common_are_far_apart() -> None:

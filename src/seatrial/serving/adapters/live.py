@@ -7,6 +7,7 @@ newer version finish on the newer weights, while those on the older version's ow
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,8 @@ PROMPTS = (
 TOP = 5
 TIMEOUT_SECONDS = 300
 LIST_SECONDS = 10
+SAFE_VLLM = (0, 32)
+"""The vLLM whose cache was seen to be keyed by an adapter's name and path; 0.25.1 was seen to go by the name alone."""
 SMALLEST_CHANGE = 1e-3
 """Log-probabilities of an adapter that works differ from the base's by far more, on some prompt."""
 
@@ -41,6 +44,11 @@ class Loaded:
     findings: list[Finding]
     new: bool
     """Whether this version was not on the server before."""
+
+    @property
+    def change(self) -> str:
+        """What the live check saw."""
+        return next(finding.text for finding in self.findings if finding.check == "live")
 
 
 async def base_on(client: Client) -> Base:
@@ -65,7 +73,9 @@ async def load(name: str, adapter: Adapter, source: str, urls: Sequence[str]) ->
                 done.append(await _load_on(client, name, adapter, source))
         for loaded in done:
             async with Client(loaded.url, timeout_s=TIMEOUT_SECONDS) as client:
-                moved.append((loaded.url, await _point(client, name, _path_for(client, adapter, source))))
+                before, finding = await _point(client, name, _path_for(client, adapter, source))
+                moved.append((loaded.url, before))
+                loaded.findings.append(finding)
     except BaseException:
         for url, before in moved:
             with contextlib.suppress(ServerError):
@@ -182,16 +192,27 @@ async def listing(urls: Sequence[str]) -> list[tuple[str, ModelCard, list[ModelC
     return found
 
 
-async def _point(client: Client, alias: str, path: str) -> str | None:
-    """Make the alias mean the adapter at `path`, without a moment in which it means nothing.
+async def _point(client: Client, alias: str, path: str) -> tuple[str | None, Finding]:
+    """Make the alias mean the adapter at `path`, without a moment in which it means something else or nothing.
 
-    Returns the path that it meant before.
+    Where the server's cache would answer for the new weights from the old ones', the alias is taken away instead.
+    Returns the path that it meant before, and what became of it.
     """
     _, loaded = await client.base_and_adapters()
     before = next((card.root for card in loaded if card.name == alias), None)
+    if before is not None and before != path and not tells_versions_apart(await client.version()):
+        await _forget(client, alias)
+        text = f"'{alias}' was unloaded: this vLLM would answer for it from the old version's cache; use the version"
+        return before, Finding("alias", "skipped", text)
     if before != path:
         await _set(client, alias, path, in_place=before is not None)
-    return before
+    return before, Finding("alias", "ok", f"'{alias}' means this version")
+
+
+def tells_versions_apart(version: str) -> bool:
+    """Whether this vLLM's prefix cache tells adapters of one name and different paths apart."""
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    return numbers is not None and tuple(map(int, numbers.groups())) >= SAFE_VLLM
 
 
 async def _set(client: Client, name: str, path: str, *, in_place: bool = False) -> None:
