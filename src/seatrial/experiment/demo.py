@@ -58,7 +58,7 @@ async def _tour(plan: Plan, run: Run, say: Callable[[str], None], ready: asyncio
     with tempfile.TemporaryDirectory(prefix="seatrial-demo-") as scratch:
         adapter = Adapter.read(make_random(directory, Path(scratch), seed=1))
         [loaded] = await load("demo", adapter, scratch, [url])
-    say(f"loaded {loaded.version} into the running server: {loaded.change}")
+    say(f"loaded {loaded.version} into the running server: {loaded.effect}")
     async with Client(url, timeout_s=300) as client:
         base, adapted = await asyncio.gather(
             *(_answer(client, name) for name in (plan.config.name, loaded.version))

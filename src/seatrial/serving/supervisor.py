@@ -12,7 +12,7 @@ from seatrial.errors import EngineError, SeatrialError, ServerError
 from seatrial.runs import Run
 from seatrial.serving import keeper, registry
 from seatrial.serving.adapters import journal
-from seatrial.serving.adapters.live import restore
+from seatrial.serving.adapters.memory import Memory
 from seatrial.serving.client import Client
 from seatrial.serving.limits import open_files_warning, raise_open_files
 from seatrial.serving.plan import NEEDED_SECRETS, Plan
@@ -20,6 +20,7 @@ from seatrial.serving.replica import Replica
 from seatrial.serving.restarts import Restarts
 
 WATCH_SECONDS = 1
+HEALTH_SECONDS = 10
 SILENCE_SECONDS = 30
 """After so long without an answer, it is said."""
 
@@ -104,15 +105,15 @@ class Supervisor:
     async def _keep(self, replica: Replica) -> None:
         """One replica's life: start, serve, and start again after a death, until it dies too often."""
         restarts = Restarts(self.plan.config.restart)
-        adapters = dict(self.plan.versions)
+        memory = Memory(replica.url, self.plan.versions)
         self._begin_journal(replica)
         while True:
             code: int | None = None
             try:
                 await replica.start()
                 seconds = await replica.wait_healthy(self.plan.config.name, self.plan.config.start_timeout_s)
-                await self._became_healthy(replica, seconds, adapters)
-                code = await self._serve_until_death(replica, adapters)
+                await self._became_healthy(replica, seconds, memory)
+                code = await self._serve_until_death(replica, memory)
                 reason = f"replica {replica.index} ended with {code}"
             except SeatrialError as error:
                 if replica.index in self._waiting_for:
@@ -132,11 +133,11 @@ class Supervisor:
             self._say(f"{reason}: restarting in {delay:.0f} s")
             await asyncio.sleep(delay)
 
-    async def _became_healthy(self, replica: Replica, seconds: float, adapters: dict[str, str]) -> None:
+    async def _became_healthy(self, replica: Replica, seconds: float, memory: Memory) -> None:
         restored: list[str] = []
         if self.plan.config.lora:
             async with self._client(replica) as client:
-                restored, failed = await restore(client, adapters)
+                restored, failed = await memory.restore(client)
             for name, reason in failed.items():
                 self._say(f"replica {replica.index}: adapter {name} could not be loaded again: {reason}")
         self._announce(replica)
@@ -160,50 +161,42 @@ class Supervisor:
     def _client(self, replica: Replica) -> Client:
         return Client(replica.url, timeout_s=120, api_key=self.plan.api_key)
 
-    async def _serve_until_death(self, replica: Replica, adapters: dict[str, str]) -> int:
-        looked = [time.time()]
-        watch = asyncio.create_task(self._watch(replica, adapters, looked))
+    async def _serve_until_death(self, replica: Replica, memory: Memory) -> int:
+        watches = [asyncio.create_task(self._watch_health(replica))]
+        if self.plan.config.lora:
+            watches.append(asyncio.create_task(self._watch_adapters(replica, memory)))
         try:
             return await replica.wait_exit()
         finally:
-            watch.cancel()
-            for name, path in journal.since(replica.url, looked[0]):
-                if path is None:
-                    adapters.pop(name, None)
-                else:
-                    adapters[name] = path
+            for watch in watches:
+                watch.cancel()
+            memory.catch_up()
 
-    async def _watch(self, replica: Replica, adapters: dict[str, str], looked: list[float]) -> None:
-        """Remember what is loaded, so that a restarted replica serves the same; end one that no longer answers."""
+    async def _watch_health(self, replica: Replica) -> None:
+        """End a replica that no longer answers."""
         answered, told = time.monotonic(), False
         limit = self.plan.config.restart.unresponsive_s
-        async with Client(replica.url, timeout_s=10, api_key=self.plan.api_key) as client:
+        async with Client(replica.url, timeout_s=HEALTH_SECONDS) as client:
             while True:
-                silent = time.monotonic() - answered
                 if await client.healthy():
                     answered, told = time.monotonic(), False
-                elif silent > limit:
+                silent = time.monotonic() - answered
+                if silent > limit:
                     self._say(f"replica {replica.index} has not answered for {silent:.0f} s: ending it")
                     await replica.stop()
                 elif silent > SILENCE_SECONDS and not told:
                     self._say(f"replica {replica.index} has not answered for {silent:.0f} s")
                     told = True
-                if self.plan.config.lora:
-                    await self._look(replica, client, adapters, looked)
                 await asyncio.sleep(WATCH_SECONDS)
 
-    async def _look(
-        self, replica: Replica, client: Client, adapters: dict[str, str], looked: list[float]
-    ) -> None:
-        moment = time.time()
-        with contextlib.suppress(ServerError):
-            _, cards = await client.base_and_adapters()
-            loaded = {card.name: card.root for card in cards}
-            looked[0] = moment
-            if loaded != adapters:
-                adapters.clear()
-                adapters.update(loaded)
-                self._record("adapters", replica=replica.index, loaded=sorted(loaded))
+    async def _watch_adapters(self, replica: Replica, memory: Memory) -> None:
+        """Keep the memory of a replica's adapters fresh."""
+        async with self._client(replica) as client:
+            while True:
+                with contextlib.suppress(ServerError):
+                    if await memory.look(client):
+                        self._record("adapters", replica=replica.index, loaded=sorted(memory.wanted))
+                await asyncio.sleep(WATCH_SECONDS)
 
     def _begin_journal(self, replica: Replica) -> None:
         try:

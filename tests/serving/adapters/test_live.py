@@ -9,11 +9,9 @@ from engine_process import StubProcess
 from http_client import call
 
 from seatrial.errors import AdapterRefused, BadInput, ServerError
-from seatrial.serving.adapters import journal
 from seatrial.serving.adapters.adapter import Adapter
-from seatrial.serving.adapters.live import distance, load, restore, tells_versions_apart, unload
+from seatrial.serving.adapters.live import distance, load, tells_versions_apart, unload
 from seatrial.serving.adapters.random import make_random
-from seatrial.serving.client import Client
 from seatrial.serving.models.catalog import make_own
 
 Stub = Callable[..., StubProcess]
@@ -88,20 +86,6 @@ def test_unloading_a_version_takes_an_alias_that_means_it_along(stub: Stub, adap
     assert roots(server.url) == {}
 
 
-def test_a_server_is_brought_to_what_is_wanted(stub: Stub, adapters: list[Adapter], tmp_path: Path) -> None:
-    server = stub("--model", "tiny")
-    first, second = (str(adapter.directory) for adapter in adapters)
-
-    async def bring(wanted: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-        async with Client(server.url) as client:
-            return await restore(client, wanted)
-
-    assert asyncio.run(bring({"a": first, "b": first})) == (["a", "b"], {})
-    done, failed = asyncio.run(bring({"a": second, "c": str(tmp_path / "nothing")}))
-    assert (done, list(failed)) == (["a"], ["c"])
-    assert roots(server.url) == {"a": second}
-
-
 @pytest.mark.parametrize("name", ["", "a@b", "a b", "tiny"])
 def test_names_that_cannot_be_used_are_refused(stub: Stub, adapters: list[Adapter], name: str) -> None:
     server = stub("--model", "tiny")
@@ -136,17 +120,3 @@ def test_an_alias_is_moved_only_where_the_cache_tells_its_versions_apart(version
 def test_odds_without_a_token_in_common_are_far_apart() -> None:
     assert distance({"a": -0.1}, {"a": -0.3}) == pytest.approx(0.2)
     assert distance({"a": -0.1}, {"b": -0.1}) >= 1
-
-
-def test_what_our_commands_did_is_in_the_servers_journal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SEATRIAL_HOME", str(tmp_path))
-    url = "http://127.0.0.1:8000"
-    journal.write(url, "before", "/p")
-    journal.begin(url)
-    journal.write(url, "a", "/a")
-    journal.write("http://localhost:8000", "b", None)
-    assert list(journal.since(url, 0)) == [("a", "/a"), ("b", None)]
-    journal.end(url)
-    assert list(journal.since(url, 0)) == []

@@ -32,7 +32,10 @@ def since(url: str, moment: float) -> Iterator[tuple[str, str | None]]:
     place = _place(url)
     if place.exists():
         for line in place.read_text().splitlines():
-            entry = json.loads(line)
+            try:
+                entry = json.loads(line)
+            except json.JSONDecodeError:
+                continue  # whoever wrote it was killed over it
             if entry["at"] >= moment:
                 yield entry["name"], entry["path"]
 

@@ -8,7 +8,7 @@ newer version finish on the newer weights, while those on the older version's ow
 import asyncio
 import contextlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ class Loaded:
     """Whether this version was not on the server before."""
 
     @property
-    def change(self) -> str:
+    def effect(self) -> str:
         """What the live check saw."""
         return next(finding.text for finding in self.findings if finding.check == "live")
 
@@ -80,12 +80,12 @@ async def load(name: str, adapter: Adapter, source: str, urls: Sequence[str]) ->
         for url, before in moved:
             with contextlib.suppress(ServerError):
                 async with Client(url) as client:
-                    await (_point(client, name, before) if before else _forget(client, name))
+                    await (_point(client, name, before) if before else forget(client, name))
         for loaded in done:
             if loaded.new:
                 with contextlib.suppress(ServerError):
                     async with Client(loaded.url) as client:
-                        await _forget(client, loaded.version)
+                        await forget(client, loaded.version)
         raise
     return done
 
@@ -101,7 +101,7 @@ async def _load_on(client: Client, name: str, adapter: Adapter, source: str) -> 
     new = all(other.name != version for other in others)
     if new:
         try:
-            await _set(client, version, _path_for(client, adapter, source))
+            await change(client, version, _path_for(client, adapter, source))
         except Refused as refusal:
             raise _explained(refusal, adapter) from None
     try:
@@ -110,25 +110,9 @@ async def _load_on(client: Client, name: str, adapter: Adapter, source: str) -> 
     except BaseException:
         if new:
             with contextlib.suppress(ServerError):
-                await _forget(client, version)
+                await forget(client, version)
         raise
     return Loaded(name, version, client.url, findings, new)
-
-
-async def restore(client: Client, wanted: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
-    """Make a server's adapters those in `wanted`, name to path. Returns what it has of them and what failed, why."""
-    _, cards = await client.base_and_adapters()
-    loaded = {card.name: card.root for card in cards}
-    failed: dict[str, str] = {}
-    for name in loaded.keys() - wanted.keys():
-        await _forget(client, name)
-    for name, path in wanted.items():
-        if loaded.get(name) != path:
-            try:
-                await _set(client, name, path, in_place=name in loaded)
-            except ServerError as error:
-                failed[name] = error.message
-    return [name for name in wanted if name not in failed], failed
 
 
 async def live_check(client: Client, base: str, version: str) -> Finding:
@@ -177,7 +161,7 @@ async def unload(name: str, urls: Sequence[str]) -> list[str]:
                 known = ", ".join(card.name for card in loaded) or "none"
                 raise BadInput(f"no adapter '{name}' on {client.url}", cure=f"loaded there: {known}")
             for card in matching:
-                await _forget(client, card.name)
+                await forget(client, card.name)
                 gone.append(f"{card.name} on {client.url}")
     return gone
 
@@ -201,11 +185,11 @@ async def _point(client: Client, alias: str, path: str) -> tuple[str | None, Fin
     _, loaded = await client.base_and_adapters()
     before = next((card.root for card in loaded if card.name == alias), None)
     if before is not None and before != path and not tells_versions_apart(await client.version()):
-        await _forget(client, alias)
+        await forget(client, alias)
         text = f"'{alias}' was unloaded: this vLLM would answer for it from the old version's cache; use the version"
         return before, Finding("alias", "skipped", text)
     if before != path:
-        await _set(client, alias, path, in_place=before is not None)
+        await change(client, alias, path, in_place=before is not None)
     return before, Finding("alias", "ok", f"'{alias}' means this version")
 
 
@@ -215,12 +199,13 @@ def tells_versions_apart(version: str) -> bool:
     return numbers is not None and tuple(map(int, numbers.groups())) >= SAFE_VLLM
 
 
-async def _set(client: Client, name: str, path: str, *, in_place: bool = False) -> None:
+async def change(client: Client, name: str, path: str, *, in_place: bool = False) -> None:
+    """Make `name` mean the adapter at `path`."""
     await client.load_adapter(name, path, in_place=in_place)
     journal.write(client.url, name, path)
 
 
-async def _forget(client: Client, name: str) -> None:
+async def forget(client: Client, name: str) -> None:
     """Unload what may be there. Noted first: a server that dies under this must not get it back."""
     journal.write(client.url, name, None)
     try:
