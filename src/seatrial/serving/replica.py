@@ -26,6 +26,7 @@ GRACE_SECONDS = 15
 HASTY_SECONDS = 2
 """The grace of an engine that never became healthy."""
 POLL_SECONDS = 0.5
+EXIT_POLL_SECONDS = 0.1
 LAST_WORDS_SECONDS = 5
 """How long a dead engine's log may take to end, and a dying engine to die."""
 LINE_END = re.compile(rb"\r\n|\n|\r")
@@ -85,11 +86,18 @@ class Replica:
             raise EngineError(f"replica {self.index} could not be started: {error}") from None
         self._pump = asyncio.create_task(self._read_log(self._process))
 
+    def look(self) -> None:
+        """Remember the engine's processes, for the day its keeper is killed."""
+        if self._process is not None and self._process.returncode is None:
+            self._seen.update(keeper.descendants(self._process.pid))
+
     async def wait_exit(self) -> int:
         """The engine's exit code, once it and all it started are gone."""
         assert self._process is not None
         assert self._pump is not None
-        code = await self._process.wait()
+        # Not asyncio's own wait: that ends only when the pipe is closed too, which orphans of the engine may hold.
+        while (code := self._process.returncode) is None:  # noqa: ASYNC110
+            await asyncio.sleep(EXIT_POLL_SECONDS)
         if code < 0:
             # The keeper itself was killed, so what it would have cleared up is left to us.
             await self._end_abandoned()
@@ -99,14 +107,18 @@ class Replica:
         return code
 
     async def _end_abandoned(self) -> None:
-        """End every process that carries this start's mark. As their subreaper we are their parent now."""
-        while abandoned := keeper.marked(self._mark):
-            self._seen.update(abandoned)
-            keeper.kill_all(abandoned)
-            await asyncio.sleep(0.05)
-        for pid in self._seen:
-            if keeper.parent_of(pid) == os.getpid():
-                os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222 - it has ended, and we do not wait
+        """End what a killed keeper left behind: by its mark, which setting a process title may wipe out, and by
+        having been seen below the keeper. As their subreaper, we become their parent as theirs go."""
+        shared: set[str] = set()
+        while abandoned := {*keeper.marked(self._mark), *filter(_is_our_child, self._seen)}:
+            self._seen |= abandoned
+            shared |= keeper.shared_memory_of(list(abandoned))
+            keeper.kill_all(list(abandoned))
+            await asyncio.sleep(EXIT_POLL_SECONDS)
+            for pid in filter(_is_our_child, abandoned):
+                os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222 - it does not wait
+        for path in shared:
+            keeper.remove(path)
         await asyncio.to_thread(keeper.run_quietly, self.launch.clean)
 
     async def wait_healthy(self, model: str, timeout_s: float) -> float:
@@ -138,7 +150,7 @@ class Replica:
         if not self._was_healthy:
             # It has nothing to finish, and an engine that is still loading does not listen to signals for long.
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(self._process.wait()), HASTY_SECONDS)
+                await asyncio.wait_for(self.wait_exit(), HASTY_SECONDS)
             self._terminate()
         await self.wait_exit()
 
@@ -168,7 +180,7 @@ class Replica:
     async def _ask_until_healthy(self, model: str, timeout_s: float) -> None:
         async with Client(self.url, timeout_s=timeout_s, api_key=self._api_key) as client:
             while not await client.healthy():
-                self._seen.update(keeper.descendants(self._process.pid if self._process else 0))
+                self.look()
                 await asyncio.sleep(POLL_SECONDS)
             self._enter("answering its first completion")
             try:
@@ -212,3 +224,7 @@ class Replica:
         if phase != self._phase and self._phase != "answering its first completion":
             self._phase = phase
             self._say(f"replica {self.index}: {phase} ({time.monotonic() - self._started:.0f} s)")
+
+
+def _is_our_child(pid: int) -> bool:
+    return keeper.parent_of(pid) == os.getpid()

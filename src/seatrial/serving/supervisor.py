@@ -173,11 +173,12 @@ class Supervisor:
             memory.catch_up()
 
     async def _watch_health(self, replica: Replica) -> None:
-        """End a replica that no longer answers."""
+        """Keep track of a replica's processes, and end it when it no longer answers."""
         answered, told = time.monotonic(), False
         limit = self.plan.config.restart.unresponsive_s
         async with Client(replica.url, timeout_s=HEALTH_SECONDS) as client:
             while True:
+                replica.look()
                 if await client.healthy():
                     answered, told = time.monotonic(), False
                 silent = time.monotonic() - answered
