@@ -15,7 +15,7 @@ from seatrial.serving.replica import Replica
 # As vLLM's workers are: in a session of their own, holding the log's pipe, their environment wiped by their title.
 ENGINE = """
 import subprocess, sys, time
-bare = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('worker', flush=True); time.sleep(300)"
+bare = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(300)"
 subprocess.Popen([sys.executable, "-c", bare], env={}, start_new_session=True)
 time.sleep(300)
 """
