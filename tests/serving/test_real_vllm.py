@@ -166,6 +166,12 @@ def test_a_dead_replica_comes_back_and_a_killed_supervisor_leaves_nothing(tmp_pa
         assert call(f"{other}/v1/completions", body).status == 200
         wait_until(lambda: served.output().count("replica 0: healthy") == 2, seconds=300)
         assert call(f"{served.url}/v1/completions", body).status == 200
+        kept = served.keepers()[0]
+        abandoned = keeper.descendants(kept)
+        assert len(abandoned) >= 3  # the server, its engine core and a worker
+        os.kill(kept, signal.SIGKILL)
+        wait_until(lambda: not any(is_alive(pid) for pid in abandoned))
+        wait_until(lambda: served.output().count(": healthy after") == 4, seconds=300)
         below = keeper.descendants(served.process.pid)
         assert sum(b"vllm" in command_line(pid).lower() for pid in below) >= 4
         served.process.kill()

@@ -63,6 +63,16 @@ def parent_of(pid: int) -> int | None:
         return None
 
 
+def born(pid: int) -> str | None:
+    """When a live process began, in ticks since the machine did; with its number, this means it and no other."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:  # noqa: PTH123
+            fields = stat.read().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else fields[19]
+
+
 def marked(mark: str) -> list[int]:
     """The live processes whose environment began with the variable that `mark` sets, wherever they are now."""
     wanted = mark.encode()

@@ -58,8 +58,8 @@ class Replica:
         self._pump: asyncio.Task[None] | None = None
         self._mark = ""
         self._was_healthy = False
-        self._seen: set[int] = set()
-        """Processes of the engine, to be reaped by us if its keeper is killed."""
+        self._seen: dict[int, str | None] = {}
+        """The engine's processes as they were last seen, and when each began."""
         self._phase = "starting"
         self._started = 0.0
 
@@ -89,7 +89,7 @@ class Replica:
     def look(self) -> None:
         """Remember the engine's processes, for the day its keeper is killed."""
         if self._process is not None and self._process.returncode is None:
-            self._seen.update(keeper.descendants(self._process.pid))
+            self._seen = {pid: keeper.born(pid) for pid in keeper.descendants(self._process.pid)}
 
     async def wait_exit(self) -> int:
         """The engine's exit code, once it and all it started are gone."""
@@ -107,19 +107,24 @@ class Replica:
         return code
 
     async def _end_abandoned(self) -> None:
-        """End what a killed keeper left behind: by its mark, which setting a process title may wipe out, and by
-        having been seen below the keeper. As their subreaper, we become their parent as theirs go."""
+        """End what a killed keeper left behind: what was seen below it last, and what carries its mark, which a
+        process loses when it sets its title."""
         shared: set[str] = set()
-        while abandoned := {*keeper.marked(self._mark), *filter(_is_our_child, self._seen)}:
-            self._seen |= abandoned
-            shared |= keeper.shared_memory_of(list(abandoned))
-            keeper.kill_all(list(abandoned))
+        while abandoned := self._abandoned():
+            shared |= keeper.shared_memory_of(abandoned)
+            keeper.kill_all(abandoned)
             await asyncio.sleep(EXIT_POLL_SECONDS)
-            for pid in filter(_is_our_child, abandoned):
-                os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222 - it does not wait
         for path in shared:
             keeper.remove(path)
+        for pid in self._seen:
+            if keeper.parent_of(pid) == os.getpid():  # as their subreaper we inherited them
+                os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222 - they have ended
         await asyncio.to_thread(keeper.run_quietly, self.launch.clean)
+
+    def _abandoned(self) -> list[int]:
+        for pid in keeper.marked(self._mark):
+            self._seen.setdefault(pid, keeper.born(pid))
+        return [pid for pid, began in self._seen.items() if began is not None and keeper.born(pid) == began]
 
     async def wait_healthy(self, model: str, timeout_s: float) -> float:
         """Return the seconds the start took, or raise what kept the engine from becoming healthy."""
@@ -224,7 +229,3 @@ class Replica:
         if phase != self._phase and self._phase != "answering its first completion":
             self._phase = phase
             self._say(f"replica {self.index}: {phase} ({time.monotonic() - self._started:.0f} s)")
-
-
-def _is_our_child(pid: int) -> bool:
-    return keeper.parent_of(pid) == os.getpid()
