@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from served import is_alive
+from served import command_line, is_alive
 
 from seatrial.serving import keeper
 from seatrial.serving.launch import Launch
@@ -28,6 +28,15 @@ def subreaper() -> Iterator[None]:
     keeper.prctl(keeper.PR_SET_CHILD_SUBREAPER, 0)
 
 
+def keeper_of(program: str) -> int:
+    """The keeper among our children that runs this program."""
+    below = keeper.descendants(os.getpid())
+    lines = {pid: command_line(pid) for pid in below}
+    return next(
+        pid for pid, line in lines.items() if keeper.__file__.encode() in line and program.encode() in line
+    )
+
+
 def test_what_a_killed_keeper_leaves_is_ended_though_it_hides_and_holds_the_log(tmp_path: Path) -> None:
     worker = asyncio.Event()
 
@@ -43,8 +52,9 @@ def test_what_a_killed_keeper_leaves_is_ended_though_it_hides_and_holds_the_log(
         await replica.start()
         await asyncio.wait_for(worker.wait(), 20)
         replica.look()
-        below = keeper.descendants(os.getpid())
-        os.kill(below[0], signal.SIGKILL)
+        kept = keeper_of(ENGINE)
+        below = [kept, *keeper.descendants(kept)]
+        os.kill(kept, signal.SIGKILL)
         return await asyncio.wait_for(replica.wait_exit(), 20), below
 
     code, below = asyncio.run(live())
