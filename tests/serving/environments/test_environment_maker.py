@@ -10,6 +10,7 @@ import pytest
 from environment_yard import Yard
 
 from seatrial.errors import MissingPart, SetupError
+from seatrial.serving.environments.environment import package_path
 from seatrial.serving.environments.maker import make
 from seatrial.serving.environments.progress import Progress
 from seatrial.serving.environments.recipes import Recipe, Step
@@ -161,7 +162,7 @@ def test_a_set_up_waits_for_what_a_killed_one_left_running(yard: Yard) -> None:
 def test_our_own_modules_run_inside(yard: Yard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEATRIAL_HOME", str(tmp_path / "home"))
     yard.make()
-    variables = os.environ | {"PYTHONPATH": yard.environment.child_path()}
-    command = yard.environment.module_command("seatrial.cli.main", "--version")
+    variables = os.environ | {"PYTHONPATH": str(package_path())}
+    command = [str(yard.environment.python), "-P", "-m", "seatrial.cli.main", "--version"]
     said = subprocess.run(command, env=variables, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert said.stdout.startswith("seatrial ")

@@ -52,14 +52,6 @@ class Environment:
             )
         return self
 
-    def module_command(self, module: str, *arguments: str) -> list[str]:
-        """Runs one of our modules inside; the child needs `child_path()` as its PYTHONPATH."""
-        # -P: the directory one happens to stand in is no place to import from.
-        return [str(self.python), "-P", "-m", module, *arguments]
-
-    def child_path(self) -> str:
-        return str(package_path())
-
 
 def package_path() -> Path:
     """A directory that holds this very package and nothing else, to be put on another interpreter's path.
